@@ -1,0 +1,354 @@
+"""The nouns that travel through the system: frozen, hashable, JSON in and out.
+
+Fields are strings, numbers, tuples and other nouns, so that one schema serves Python, HTTP and TypeScript
+(`json_schema()`; `docs/schema.json` is that schema, written by `make docs`). Arrays stay inside computation.
+
+All positions are **code points** into the raw text (Python's indexing), never bytes or UTF-16 units. Whoever
+draws a text in a browser uses the word strings, or converts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+Part = Literal["text", "pair"]
+"""Which of an example's two texts a position points into."""
+
+OptionValue = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Characters `start` to `end` (exclusive, in code points) of one part of an example."""
+
+    start: int
+    end: int
+    part: Part = "text"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"a span runs forward from 0, not from {self.start} to {self.end}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What was run: enough to run it again, to key a cache, and to caption a result."""
+
+    family: str
+    name: str
+    options: tuple[tuple[str, OptionValue], ...] = ()
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", tuple(sorted(self.options)))
+
+    @property
+    def key(self) -> str:
+        """A short fingerprint: equal recipes have equal keys, in every process and on every machine."""
+        return hashlib.blake2b(to_json(self).encode(), digest_size=8).hexdigest()
+
+    def __str__(self) -> str:
+        settings = [f"{name}={value}" for name, value in self.options]
+        if self.seed is not None:
+            settings.append(f"seed={self.seed}")
+        return f"{self.name}({', '.join(settings)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One text, or a pair of texts, with what people know about it."""
+
+    id: str
+    text: str
+    pair: str | None = None
+    label: str | None = None
+    highlights: tuple[Span, ...] | None = None  # None: nobody was asked; (): asked, and nothing was marked
+    group: str | None = None
+    split: str | None = None
+    notes: tuple[str, ...] = ()  # what the data door changed or noticed, a sentence each
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text, or the text and its pair."""
+        return (self.text,) if self.pair is None else (self.text, self.pair)
+
+    @property
+    def text_hash(self) -> str:
+        """Fingerprint of what the model reads; feedback on another fingerprint is stale."""
+        joined = "\x00".join(self.parts).encode(errors="surrogatepass")
+        return hashlib.blake2b(joined, digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one revision of a model says about one example."""
+
+    example: str
+    labels: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    revision: str
+    unread: tuple[Span, ...] = ()  # the tail beyond the model's length limit, which had no say
+
+    def __post_init__(self) -> None:
+        _same_length("labels", self.labels, "probabilities", self.probabilities)
+        _finite("probabilities", self.probabilities)
+
+    @property
+    def label(self) -> str:
+        """The most probable label; the first of them on a tie."""
+        return self.labels[self.probabilities.index(max(self.probabilities))]
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the predicted label."""
+        return max(self.probabilities)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """How much each word of one example speaks for `label`: positive for it, negative against it."""
+
+    example: str
+    label: str
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+    scores: tuple[float, ...]
+    recipe: Recipe
+    revision: str
+    unread: tuple[int, ...] = ()  # positions of words beyond the model's limit; their score is 0 and means nothing
+
+    def __post_init__(self) -> None:
+        _same_length("words", self.words, "scores", self.scores)
+        _same_length("words", self.words, "spans", self.spans)
+        _finite("scores", self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedWord:
+    """One row of a `WordRanking`: a word and its mean score over the examples that contain it."""
+
+    word: str
+    score: float
+    spread: float  # standard deviation of the score over those examples
+    count: int  # number of examples
+    examples: tuple[str, ...]  # ids of some of them, strongest first
+
+
+@dataclass(frozen=True, slots=True)
+class WordRanking:
+    """The vocabulary ordered by mean score for one label: what the model has learned about the task."""
+
+    label: str
+    words: tuple[RankedWord, ...]
+    recipe: Recipe
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Word number `position` becomes `new`; an empty `new` deletes it. `old` makes the edit reversible."""
+
+    position: int
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """A rewritten example and what the rewriting did to the prediction."""
+
+    example: str
+    edits: tuple[Edit, ...]
+    text: str
+    pair: str | None
+    before: Prediction
+    after: Prediction
+    recipe: Recipe
+
+    @property
+    def flips(self) -> bool:
+        """Whether the predicted label changed."""
+        return self.before.label != self.after.label
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A training example that pushed a prediction; positive helped it, negative worked against it."""
+
+    train: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """The training examples behind one prediction, strongest first."""
+
+    example: str
+    neighbours: tuple[Neighbour, ...]
+    recipe: Recipe
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordVote:
+    """Should this word count more or less for this label, here or everywhere?"""
+
+    word: str
+    label: str
+    vote: Literal["raise", "lower"]
+    example: str | None = None  # None: everywhere
+    position: int | None = None  # which occurrence, when `example` is given
+    kind: Literal["word_vote"] = "word_vote"
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRating:
+    """Could a person have written this rewrite, does it make sense, is the model right about it? Each 1 to 5."""
+
+    counterfactual: str
+    plausible: Rating
+    meaningful: Rating
+    agrees: Rating
+    kind: Literal["flip_rating"] = "flip_rating"
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourRating:
+    """Do these two texts share the same pattern? 1 very different, 5 very similar."""
+
+    anchor: str
+    train: str
+    similar: Rating
+    kind: Literal["neighbour_rating"] = "neighbour_rating"
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel:
+    """What is the right label?"""
+
+    example: str
+    label: str
+    kind: Literal["relabel"] = "relabel"
+
+
+Rating = Annotated[int, Field(ge=1, le=5)]
+Answer = Annotated[WordVote | FlipRating | NeighbourRating | Relabel, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """One human judgement: the answer, and who gave it, when, and about what."""
+
+    id: str
+    says: Answer
+    author: str
+    at: str  # ISO 8601, UTC
+    revision: str
+    text_hash: str | None = None  # of the example it is about, so that stale feedback can be told
+    retracts: str | None = None  # id of an earlier entry that this one takes back
+    seconds: float | None = None  # how long the person took
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A version of a model: where it comes from, what made it, which feedback it used."""
+
+    id: str
+    parent: str | None
+    recipe: Recipe
+    labels: tuple[str, ...]
+    feedback: tuple[str, ...] = ()
+    folder: str | None = None  # relative to the project; None for models that are not ours to store
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One number before and after, on one set of examples, with the interval of the change."""
+
+    name: str
+    data: str
+    before: float | None
+    after: float
+    low: float | None = None
+    high: float | None = None
+    better: Literal["higher", "lower"] = "higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A condition somebody wrote down, and whether it holds."""
+
+    text: str
+    holds: bool
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a fix changed, for better and for worse."""
+
+    before: str | None  # revision ids
+    after: str
+    measures: tuple[Measure, ...]
+    expectations: tuple[Expectation, ...] = ()
+    fixed: tuple[str, ...] = ()  # ids of examples that became right
+    broken: tuple[str, ...] = ()  # and of those that became wrong
+    recipe: Recipe | None = None
+
+
+Explanation = Attribution | WordRanking | Counterfactual | Influence
+NOUNS = (
+    Example,
+    Prediction,
+    Attribution,
+    WordRanking,
+    Counterfactual,
+    Influence,
+    Feedback,
+    Revision,
+    Report,
+    Recipe,
+)
+
+N = TypeVar("N")
+
+
+def to_json(noun: Any) -> str:
+    """A noun as one line of JSON."""
+    return _adapter(type(noun)).dump_json(noun).decode()
+
+
+def from_json(kind: type[N], line: str | bytes) -> N:
+    """The noun of this kind in a line of JSON; `ValueError` says which field is wrong."""
+    noun: N = _adapter(kind).validate_json(line)
+    return noun
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of all nouns: the contract of files, HTTP and the browser."""
+    inputs = [(noun, "serialization", _adapter(noun)) for noun in NOUNS]
+    _, schema = TypeAdapter.json_schemas(inputs, title="unhans")  # type: ignore[arg-type]
+    return schema
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _same_length(one: str, first: Sequence[Any], other: str, second: Sequence[Any]) -> None:
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} {one} but {len(second)} {other}")
+
+
+def _finite(name: str, values: Sequence[float]) -> None:
+    if not all(map(math.isfinite, values)):
+        raise ValueError(f"{name} must be finite numbers")
