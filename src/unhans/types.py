@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
@@ -339,9 +338,13 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
-@cache
-def _adapter(kind: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
+
+
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}  # building one takes milliseconds, using one microseconds
 
 
 def _same_length(one: str, first: Sequence[Any], other: str, second: Sequence[Any]) -> None:

@@ -1,0 +1,211 @@
+"""The scoring core against the bare model and Hugging Face's pipeline: ratios measured side by side in one run.
+
+    python bench/scoring.py [--shape minilm] [--shape bert-base] [--lengths 16,32,64,128,256] [--rounds 3] [--json out.json]
+
+For each text length, some texts are explained in the two ways that ask most of a core: every word left out once, and
+LIME's sampling (the `lime` package's own: a random number of random words left out, at first the text itself). Four
+things answer the same variants, interleaved, best of the rounds:
+
+- limit: the bare model's forward pass on rows of exactly that length, without padding, at its best batch size; the
+  time it would take for the different variants at that speed
+- core: `unhans`, from strings to log-probabilities, tokenising, removing duplicates and packing included
+- batched: `pipeline(texts, batch_size=32)`
+- default: `pipeline(texts)`
+
+The weights are random (speed does not depend on them). Only the ratios mean anything on another machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertForSequenceClassification, pipeline
+from transformers.utils import logging
+
+from unhans.demo_data import reviews
+from unhans.model import TransformerClassifier
+from unhans.scoring import Tally
+from unhans.scratch import fresh_tokenizer
+from unhans.text import Variant, Words, as_variant
+
+SHAPES = {
+    "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
+    "bert-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
+}
+BATCH_TOKENS = (256, 512, 1024, 2048, 4096)
+VOCABULARY = 30_522
+
+
+def make_classifier(shape: str, corpus: list[str]) -> TransformerClassifier:
+    """A BERT of this shape with random weights and a vocabulary fitted on the corpus."""
+    torch.manual_seed(0)
+    tokenizer = fresh_tokenizer(corpus, vocab_size=4000, max_length=512)
+    model = BertForSequenceClassification(BertConfig(vocab_size=VOCABULARY, num_labels=2, **SHAPES[shape]))
+    return TransformerClassifier(model, tokenizer, limit=512, device="cpu")
+
+
+def texts_of_length(classifier: TransformerClassifier, corpus: list[str], tokens: int, n: int) -> list[str]:
+    """Demo reviews joined and cut at a word so that each row has about (at most) this many tokens."""
+    texts = []
+    for number in range(n):
+        words = " ".join(corpus[tokens + 40 * number : tokens + 40 * (number + 1)]).split(" ")[: 2 * tokens]
+        while len(classifier.tokens.rows([as_variant(" ".join(words))])[0]) > tokens:
+            words.pop()
+        texts.append(" ".join(words))
+    return texts
+
+
+def leave_one_out(words: Words) -> list[Variant]:
+    """Every word left out once."""
+    return [words.without([position]) for position in range(len(words))]
+
+
+def lime_samples(words: Words, n: int, rng: np.random.Generator) -> list[Variant]:
+    """The text, and n - 1 times as many random words left out as a die says: how `lime` samples."""
+    counts = rng.integers(1, len(words) + 1, n - 1)
+    return [words.variant({})] + [words.without(rng.permutation(len(words))[:count].tolist()) for count in counts]
+
+
+def workloads(texts: list[str], samples: int) -> dict[str, list[Variant]]:
+    """What leave-one-out asks about all the texts, and what LIME asks about the first."""
+    words = [Words(text) for text in texts]
+    return {
+        "leave one out": [variant for one in words for variant in leave_one_out(one)],
+        "LIME": lime_samples(words[0], samples, np.random.default_rng(0)),
+    }
+
+
+def seconds_per_row(model: BertForSequenceClassification, length: int, tokens: int) -> float:
+    """One forward pass on a full, unpadded batch of about this many tokens, per row."""
+    n = max(1, tokens // length)
+    ids = torch.randint(1000, 4000, (n, length))
+    started = time.perf_counter()
+    with torch.inference_mode():
+        model(input_ids=ids)
+    return (time.perf_counter() - started) / n
+
+
+def measure(classifier: TransformerClassifier, variants: list[Variant], rounds: int, pipes: dict[str, Callable]) -> dict:
+    """All contenders on the same variants, taking turns; the best time of each counts."""
+    rows = set(classifier.tokens.rows(variants))
+    texts = [variant.texts[0] for variant in variants]
+    lengths = Counter(map(len, rows))
+    probed = sorted(lengths, key=lambda length: -lengths[length])[:6]  # the rest is interpolated
+    row_times = {length: {b: float("inf") for b in BATCH_TOKENS} for length in probed}
+    best = dict.fromkeys(["core", *pipes], float("inf"))
+    tally = Tally()
+    for _ in range(rounds):
+        for length in probed:
+            for tokens in BATCH_TOKENS:
+                row_times[length][tokens] = min(row_times[length][tokens], seconds_per_row(classifier.model, length, tokens))
+        classifier.tokens._known.clear()  # every round pays for its own tokenising
+        tally = Tally()
+        started = time.perf_counter()
+        classifier.log_probs(variants, tally=tally)
+        best["core"] = min(best["core"], time.perf_counter() - started)
+        for name, pipe in pipes.items():
+            started = time.perf_counter()
+            pipe(texts)
+            best[name] = min(best[name], time.perf_counter() - started)
+    speed = {length: min(times.values()) / length for length, times in row_times.items()}
+    known = sorted(speed)
+    limit = sum(n * length * float(np.interp(length, known, [speed[k] for k in known])) for length, n in lengths.items())
+    return {
+        "variants": len(variants),
+        "different": len(rows),
+        "answered": tally.answered,
+        "padded": tally.padded / max(1, tally.padded + tally.cells),
+        "of the limit": limit / best["core"],
+        **{f"against {name}": best[name] / best["core"] for name in pipes},
+        "largest logit difference": logit_difference(classifier, texts),
+    }
+
+
+def logit_difference(classifier: TransformerClassifier, texts: list[str]) -> float:
+    """Between the core and Hugging Face's own tokenizer and forward pass, on some of the texts."""
+    worst = 0.0
+    some = texts[:: max(1, len(texts) // 20)]
+    ours = classifier.answer(classifier.questions([Words(text).variant({}) for text in some]))
+    for text, line in zip(some, ours, strict=True):
+        with torch.inference_mode():
+            theirs = classifier.model(**classifier.tokenizer(text, return_tensors="pt")).logits[0].numpy()
+        worst = max(worst, float(np.abs(theirs - line).max()))
+    return worst
+
+
+def main() -> None:
+    """Measure, print, and say whether the bars of the design hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", action="append", choices=SHAPES)
+    parser.add_argument("--lengths", default="16,32,64,128,256")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--samples", type=int, default=1000, help="LIME samples")
+    parser.add_argument("--most", type=int, default=16_000, help="tokens a workload may have, about")
+    parser.add_argument("--threads", type=int, default=0, help="torch threads; 0 leaves torch's choice")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    logging.set_verbosity_error()
+    corpus = [example.text for example in reviews(2000, seed=1)]
+    results = []
+    for shape in options.shape or SHAPES:
+        classifier = make_classifier(shape, corpus)
+        with tempfile.TemporaryDirectory() as folder:
+            saved = classifier.save(Path(folder) / "model")
+            plain = pipeline("text-classification", model=str(saved), tokenizer=classifier.tokenizer, device="cpu")
+        pipes = {"batched": lambda texts, p=plain: p(texts, batch_size=32), "default": lambda texts, p=plain: p(texts)}
+        for length in map(int, options.lengths.split(",")):
+            texts = texts_of_length(classifier, corpus, length, n=max(1, 512 // length))
+            for kind, variants in workloads(texts, options.samples).items():
+                found = {"shape": shape, "tokens": length, "kind": kind}
+                found |= measure(classifier, variants[: options.most // length], options.rounds, pipes)
+                results.append(found)
+                print(describe(found), flush=True)
+    print(verdict(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+def describe(found: dict) -> str:
+    """One line of the table."""
+    return (
+        f"{found['shape']:10} {found['tokens']:4} tokens  {found['kind']:14} {found['variants']:4} variants, "
+        f"{found['answered']:4} of {found['different']:4} asked | of the limit {found['of the limit']:.2f} | "
+        f"batched {found['against batched']:.1f}x  default {found['against default']:.1f}x | "
+        f"padded {found['padded']:.1%} | logits within {found['largest logit difference']:.0e}"
+    )
+
+
+def verdict(results: list[dict]) -> str:
+    """The bars, each with its worst and median figure."""
+    def line(name: str, key: str, bar: str, holds: Callable[[float], bool], worst: Callable) -> str:
+        values = [found[key] for found in results]
+        ok = all(map(holds, values))
+        return f"{'holds ' if ok else 'FAILS '} {name} {bar}: worst {worst(values):.3g}, median {statistics.median(values):.3g}"
+
+    return "\n".join(
+        [
+            f"threads: {torch.get_num_threads()}, torch {torch.__version__}, python {sys.version.split()[0]}",
+            line("share of the limit", "of the limit", ">= 0.95", lambda x: x >= 0.95, min),
+            line("padded cells", "padded", "<= 2 %", lambda x: x <= 0.02, max),
+            line("against pipeline(batch_size=32)", "against batched", ">= 2", lambda x: x >= 2, min),
+            line("against pipeline()", "against default", ">= 5", lambda x: x >= 5, min),
+            line("logits against Hugging Face", "largest logit difference", "<= 1e-5", lambda x: x <= 1e-5, max),
+            f"{'holds ' if all(f['answered'] <= f['different'] for f in results) else 'FAILS '} model calls <= different variants",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""One way in for every kind of model: a folder, a hub id, an ONNX file, an address, a pipeline, a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unhans.black_boxes import HttpClassifier, OnnxClassifier, PredictFunction, SklearnPipeline
+from unhans.checkpoint import token_limit
+from unhans.errors import BadModel
+from unhans.model import Classifier, TransformerClassifier
+
+
+def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
+    source: Any,
+    *,
+    labels: Sequence[str] | None = None,
+    max_length: int | None = None,
+    device: str | None = None,
+    name: str | None = None,
+) -> Classifier:
+    """A classifier from whatever the user has.
+
+    `source` is a Hugging Face folder or hub id, a `(model, tokenizer)` pair, a `pipeline("text-classification")`, a
+    fitted scikit-learn pipeline, a path to an ONNX file, an `http(s)://` address, or a function from texts to
+    probabilities.
+
+    `labels` names the labels of a model that does not know its own; for a Hugging Face **encoder** it asks for a new,
+    untrained head. `name` tells one version of a function from another, so that answers can be cached across runs.
+    """
+    match source:
+        case Classifier():
+            return source
+        case str() if source.startswith(("http://", "https://")):
+            return HttpClassifier(source, labels)
+        case str() | Path():
+            return _from_path(source, labels, max_length, device)
+        case (model, tokenizer):
+            return _from_objects(model, tokenizer, max_length, device)
+    if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a transformers pipeline
+        return _from_objects(source.model, source.tokenizer, max_length, device)
+    if hasattr(source, "predict_proba") or hasattr(source, "steps"):
+        return SklearnPipeline(source, labels, name)
+    if callable(source):
+        return PredictFunction(source, labels, name)
+    raise BadModel(
+        f"A classifier cannot be made of {type(source).__name__}. Give a folder, a model id or a predict function."
+    )
+
+
+def _from_path(
+    source: str | Path, labels: Sequence[str] | None, max_length: int | None, device: str | None
+) -> Classifier:
+    path = Path(source).expanduser()
+    if path.suffix == ".onnx" or (
+        path.is_dir() and not any(path.glob("*.safetensors")) and (path / "model.onnx").is_file()
+    ):
+        path = path if path.suffix == ".onnx" else path / "model.onnx"
+        if not path.is_file():
+            raise BadModel(f"There is no file {source}.")
+        return OnnxClassifier(path, labels, max_length)
+    return TransformerClassifier.open(source, labels=labels, max_length=max_length, device=device)
+
+
+def _from_objects(model: Any, tokenizer: Any, max_length: int | None, device: str | None) -> Classifier:
+    if not type(model).__name__.endswith("ForSequenceClassification"):
+        raise BadModel(f"{type(model).__name__} is not a sequence classifier.")
+    limit = token_limit(model.config, tokenizer)
+    return TransformerClassifier(model, tokenizer, min(limit, max_length or limit), device or str(model.device))

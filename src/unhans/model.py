@@ -1,0 +1,321 @@
+"""Classifiers: what they can do, and the transformer among them.
+
+`Classifier` is what the rest of the system sees: labels, capabilities, and answers through the scoring core.
+`TransformerClassifier` adds what its weights allow: gradients, training, saving. Nothing ever changes a classifier's
+weights in place; a fix works on a `clone`.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from html import escape
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from unhans.checkpoint import check_labels, open_checkpoint, save_folder
+from unhans.errors import BadOption, ModelFailed, Unsupported
+from unhans.packing import Forward
+from unhans.scoring import Answers, Question, ask
+from unhans.text import Text, Variant, Words, as_variant
+from unhans.tokens import Row, Tokens
+from unhans.types import Example, Prediction, Span
+
+TOKEN_BUDGET = 2048  # tokens a batch: the plateau of the bare model's speed on CPUs (bench/scoring.py)
+_ALL = ("predict", "gradients", "train")
+_STREAM = 8192
+
+
+class Classifier(ABC):
+    """Something that gives each text a probability for every label."""
+
+    labels: tuple[str, ...]
+    revision: str
+    capabilities: frozenset[str] = frozenset({"predict"})
+
+    @abstractmethod
+    def questions(self, variants: Sequence[Variant]) -> Sequence[Question]:
+        """The variants as this model reads them."""
+
+    @abstractmethod
+    def batches(self, questions: Sequence[Question]) -> Iterator[list[int]]:
+        """Numbers of the questions, in the batches that suit the model."""
+
+    @abstractmethod
+    def answer(self, questions: Sequence[Any]) -> Answers:
+        """Logits or log-probabilities, questions × labels."""
+
+    def unread(self, example: Example) -> tuple[Span, ...]:
+        """The parts of an example beyond the model's length limit; a black box does not tell."""
+        return ()
+
+    def log_probs(self, texts: Iterable[Text], **how: Any) -> NDArray[np.float64]:
+        """Log-probability of every label for every text; `how` goes to `scoring.ask` (cache, progress, …)."""
+        answers = ask(self, texts, **how).astype(np.float64).reshape(-1, len(self.labels))
+        if not np.isfinite(answers).all():
+            raise ModelFailed("The model answered with values that are not numbers.")
+        shifted = answers - answers.max(axis=1, keepdims=True)
+        normed: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return normed
+
+    def predict(self, texts: Text | Iterable[Text], **how: Any) -> Predictions:
+        """What the model says about each text, in order. Plain strings are numbered from 1."""
+        several: Any = [texts] if _is_one(texts) else texts
+        return Predictions(self.predict_stream(several, **how))
+
+    def predict_stream(self, texts: Iterable[Text], **how: Any) -> Iterator[Prediction]:
+        """The same, a few thousand texts at a time: for data that should not be in memory all at once."""
+        numbered = enumerate(texts, start=1)
+        while window := [_as_example(text, number) for number, text in islice(numbered, _STREAM)]:
+            for example, line in zip(window, np.exp(self.log_probs(window, **how)), strict=True):
+                yield Prediction(example.id, self.labels, tuple(line.tolist()), self.revision, self.unread(example))
+
+    def label_number(self, label: str | int) -> int:
+        """The column of a label, by name or number."""
+        if isinstance(label, int) and 0 <= label < len(self.labels):
+            return label
+        if label not in self.labels:
+            raise BadOption(f"There is no label {label!r}. There is: {', '.join(self.labels)}.")
+        return self.labels.index(str(label))
+
+    def require(self, needs: Iterable[str], who: str, instead: str = "") -> None:
+        """Refuse, with the way out, what this classifier cannot do."""
+        lacking = [need for need in _ALL if need in set(needs) - self.capabilities]
+        if lacking:
+            can = ", ".join(sorted(self.capabilities))
+            way_out = instead or "Load the model from a Hugging Face folder to have gradients and training."
+            raise Unsupported(f"{who} needs {' and '.join(lacking)}, and this classifier has only: {can}. {way_out}")
+
+    def __repr__(self) -> str:
+        labels = ", ".join(self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
+        return f"{type(self).__name__}(labels=[{labels}], can={sorted(self.capabilities)}, revision={self.revision[:12]!r})"
+
+
+class Predictions(list[Prediction]):
+    """Predictions in the order of the texts; drawn as a table in notebooks."""
+
+    @property
+    def labels(self) -> list[str]:
+        """The predicted label of each."""
+        return [prediction.label for prediction in self]
+
+    def __repr__(self) -> str:
+        shown = "\n".join(f"  {p.example}: {p.label} ({p.confidence:.1%})" for p in self[:10])
+        more = f"\n  … and {len(self) - 10} more" if len(self) > 10 else ""
+        return f"{len(self)} predictions\n{shown}{more}" if self else "no predictions"
+
+    def _repr_html_(self) -> str:
+        cells = ((escape(p.example), escape(p.label), f"{p.confidence:.1%}") for p in self[:50])
+        rows = "".join(f"<tr><td>{'</td><td>'.join(line)}</td></tr>" for line in cells)
+        more = f"<caption>the first 50 of {len(self)}</caption>" if len(self) > 50 else ""
+        return f"<table>{more}<tr><th>example</th><th>label</th><th>confidence</th></tr>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples as aligned tensors (rows × tokens); the alignment with words is worked out when asked for."""
+
+    examples: tuple[Example, ...]
+    ids: Tensor
+    mask: Tensor
+    types: Tensor | None
+    positions: Tensor | None
+    tokens: Tokens
+    padded_left: bool
+
+    @cached_property
+    def words(self) -> tuple[Words, ...]:
+        """The words of each example."""
+        return tuple(Words(example) for example in self.examples)
+
+    @cached_property
+    def owners(self) -> Tensor:
+        """Number of each token's word; -1 for control tokens and padding."""
+        lines = [self.tokens.row_of_words(words)[1] for words in self.words]
+        return filled(lines, -1, self.padded_left).to(self.ids.device)
+
+    @property
+    def n_words(self) -> int:
+        """The width of word-level results: the longest example's number of words, at least 1."""
+        return max(1, *(len(words) for words in self.words))
+
+    def to_words(self, of_tokens: Tensor) -> Tensor:
+        """Token scores summed into word scores, rows × words; zero beyond a row's last word. Differentiable."""
+        pooled = of_tokens.new_zeros(len(self.examples), self.n_words + 1)
+        slots = torch.where(self.owners < 0, self.n_words, self.owners)
+        return pooled.scatter_add(1, slots, of_tokens)[:, :-1]
+
+    @property
+    def read(self) -> Tensor:
+        """Which words the model saw at least one token of: rows × words, boolean."""
+        return self.to_words(torch.ones_like(self.ids)) > 0
+
+
+class TransformerClassifier(Classifier):
+    """A Hugging Face sequence classifier with its tokenizer."""
+
+    capabilities = frozenset(_ALL)
+
+    def __init__(self, model: Any, tokenizer: Any, limit: int, device: str | None = None) -> None:
+        names = model.config.id2label
+        self.labels = check_labels([str(names[number]) for number in range(len(names))])
+        self.model = model.eval().to(device or best_device())
+        if model.config.pad_token_id is None:  # decoders often have none; their heads need to know one
+            model.config.pad_token_id = (
+                tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+            )
+        self.tokenizer, self.limit = tokenizer, limit
+        self.tokens = Tokens(tokenizer, limit)
+        self._forward = Forward(self.model, model.config.pad_token_id)
+
+    @classmethod
+    def open(
+        cls,
+        source: str | Path,
+        *,
+        labels: Sequence[str] | None = None,
+        max_length: int | None = None,
+        device: str | None = None,
+    ) -> Self:
+        """Load a folder or hub id; `labels` puts a new, untrained head with these labels on it."""
+        found = open_checkpoint(source, "classifier", new_labels=labels)
+        return cls(found.model, found.tokenizer, min(found.limit, max_length or found.limit), device)
+
+    @cached_property
+    def revision(self) -> str:  # type: ignore[override]
+        """Fingerprint of the weights, the labels and the length limit: equal revisions give equal answers."""
+        digest = blake2b(repr((self.labels, self.limit, type(self.model).__name__)).encode(), digest_size=8)
+        for name, weight in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(weight.detach().cpu().contiguous().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def questions(self, variants: Sequence[Variant]) -> Sequence[Row]:
+        """Token rows."""
+        return self.tokens.rows(variants)
+
+    def batches(self, questions: Sequence[Question]) -> Iterator[list[int]]:
+        """Batches of about `TOKEN_BUDGET` tokens, rows of equal length together."""
+        return self._forward.batches([len(question) for question in questions], TOKEN_BUDGET)
+
+    def padding(self, rows: Sequence[Row]) -> int:
+        """Padded cells in such a batch."""
+        return self._forward.padding([len(row) for row in rows])
+
+    def answer(self, questions: Sequence[Row]) -> Answers:
+        """Logits of token rows; a batch too large for the device's memory is halved."""
+        try:
+            with torch.inference_mode():
+                logits: Answers = self._forward(questions).float().cpu().numpy()
+        except torch.OutOfMemoryError:
+            if len(questions) == 1:
+                raise ModelFailed(
+                    "The device ran out of memory on a single text. Use max_length, or another device."
+                ) from None
+            half = len(questions) // 2
+            return np.concatenate([self.answer(questions[:half]), self.answer(questions[half:])])
+        return logits
+
+    def unread(self, example: Example) -> tuple[Span, ...]:
+        """The tail of each part that did not fit, from the first word of which no token was read."""
+        if not self.tokens.rows([as_variant(example)])[0].cut:
+            return ()
+        words = Words(example)
+        _, owners = self.tokens.row_of_words(words)
+        missed = [span for number, span in enumerate(words.spans) if number not in set(owners)]
+        first_last = {span.part: span for span in reversed(missed)}, {span.part: span for span in missed}
+        return tuple(
+            Span(first.start, first_last[1][part].end, part)
+            for part, first in sorted(first_last[0].items(), reverse=True)
+        )
+
+    # -- inside the weights
+
+    def batch(self, examples: Sequence[Example]) -> Batch:
+        """The examples as tensors, for gradients and training."""
+        rows = self.tokens.rows([as_variant(example) for example in examples])
+        left = self._forward.is_causal  # such a head reads the last token, so padding must stand before the text
+        device = self.model.device
+        mask = filled([(1,) * len(row) for row in rows], 0, left).to(device)
+        return Batch(
+            examples=tuple(examples),
+            ids=filled([row.ids for row in rows], self.model.config.pad_token_id or 0, left).to(device),
+            mask=mask,
+            types=filled([row.types or () for row in rows], 0, left).to(device) if rows[0].types is not None else None,
+            positions=(mask.cumsum(1) - 1).clamp(min=0) if left else None,
+            tokens=self.tokens,
+            padded_left=left,
+        )
+
+    def embed(self, batch: Batch) -> Tensor:
+        """Word-piece embeddings, rows × tokens × width, before positions are added."""
+        return self.model.get_input_embeddings()(batch.ids)  # type: ignore[no-any-return]
+
+    def logits(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
+        """Logits, rows × labels; from changed embeddings if given. Carries gradients."""
+        inputs: dict[str, Tensor] = {"attention_mask": batch.mask}
+        inputs |= {"input_ids": batch.ids} if embeddings is None else {"inputs_embeds": embeddings}
+        if batch.types is not None:
+            inputs["token_type_ids"] = batch.types
+        if batch.positions is not None:
+            inputs["position_ids"] = batch.positions
+        return self.model(**inputs).logits  # type: ignore[no-any-return]
+
+    def gradient(self, embeddings: Tensor, batch: Batch, targets: Tensor, create_graph: bool = False) -> Tensor:
+        """Gradient of each row's target logit by its embeddings; itself differentiable with `create_graph`."""
+        # fused attention has no second derivative; the plain formula has
+        with sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext():
+            leaf = embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
+            wanted = self.logits(batch, leaf).gather(1, targets[:, None]).sum()
+            return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
+
+    def clone(self) -> Self:
+        """An independent copy that training may change."""
+        return type(self)(copy.deepcopy(self.model), self.tokenizer, self.limit, str(self.model.device))
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder that Hugging Face loads; whole or not at all, and never over an existing one."""
+        return save_folder(folder, self.model, self.tokenizer)
+
+
+def filled(lines: Sequence[Sequence[int]], fill: int, left: bool) -> Tensor:
+    """Lines of different length as one tensor, padded at one side."""
+    longest = max(map(len, lines))
+    gaps = ([fill] * (longest - len(line)) for line in lines)
+    return torch.tensor([[*gap, *line] if left else [*line, *gap] for line, gap in zip(lines, gaps, strict=True)])
+
+
+def best_device() -> str:
+    """Where a model runs unless told otherwise."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _is_one(texts: object) -> bool:
+    """Whether this is a single text and not a collection; a tuple of two strings is a pair."""
+    pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(part, str) for part in texts)
+    return isinstance(texts, str | Example | Variant) or pair
+
+
+def _as_example(text: Text, number: int) -> Example:
+    match text:
+        case Example():
+            return text
+        case str():
+            return Example(str(number), text)
+        case (str() as first, str() as second):
+            return Example(str(number), first, second)
+    raise BadOption(f"A text to predict is a string, a pair of strings or an Example, not {type(text).__name__}.")

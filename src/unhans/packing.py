@@ -1,0 +1,295 @@
+"""Run a transformer on many texts of different length without a single padded cell, and exactly.
+
+The rows of a batch are laid end to end as one long row. Every layer but attention works on single tokens and does not
+notice; attention is computed row by row (rows of equal length together), through the attention hook that transformers
+offers. After the last layer only the positions that the head reads are kept, and in BERT-shaped models the last layer
+is evaluated for those alone. The results are the model's own numbers.
+
+A model qualifies when its architecture takes attention from outside and a trial at load time agrees with the plain
+forward pass. Any other model (DeBERTa, MPNet, decoders, …) is run plainly, in batches of equal or nearly equal length.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+
+from unhans.scoring import batches_by_length
+from unhans.tokens import Row
+
+_TOLERANCE = 1e-5
+MAX_PADDING = 0.02  # share of padded cells a plain batch may have
+
+
+@dataclass
+class _Plan:
+    """How a long row is made of rows: (first token, number of rows, their length), and what the head reads."""
+
+    groups: list[tuple[int, int, int]]
+    reads: Tensor
+    one_read_each: bool
+    attended: int = field(default=0)
+
+
+_plan: ContextVar[_Plan | None] = ContextVar("plan", default=None)
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, groups: list[tuple[int, int, int]], scale: float) -> Tensor:
+    """Attention within each row; tensors are tokens × heads × size. With one query per row, tokens are rows."""
+    outputs, row, single = [], 0, query.shape[0] != key.shape[0]
+    for first, n, length in groups:
+        tokens = slice(first, first + n * length)
+        asked = slice(row, row + n) if single else tokens
+        q = query[asked].reshape(n, -1, *query.shape[1:]).transpose(1, 2)
+        k, v = (x[tokens].reshape(n, length, *x.shape[1:]).transpose(1, 2) for x in (key, value))
+        outputs.append(scaled_dot_product_attention(q, k, v, scale=scale).transpose(1, 2).flatten(0, 1))
+        row += n
+    return torch.cat(outputs)
+
+
+def _packed_attention(  # noqa: PLR0917 - the signature transformers calls
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention as transformers calls it (1 × heads × tokens × size), on the rows of the current plan."""
+    plan = _plan.get()
+    assert plan is not None, "packed attention only runs inside Forward"
+    plan.attended += 1
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    return _attend(q, k, v, plan.groups, scale)[None], None
+
+
+AttentionInterface.register("unhans_packed", _packed_attention)
+
+
+class Forward:
+    """Logits of token rows: packed where the model allows it, plain otherwise."""
+
+    def __init__(self, model: Any, pad_id: int | None) -> None:
+        self.model, self.pad_id = model, pad_id
+        self.is_causal = bool(getattr(model.config, "is_decoder", False)) or _reads_last_token(model)
+        self._lock = threading.Lock()  # packing rewires the model for the length of a call
+        self._encoder, self._last_layer = _parts(model)
+        self.packed = self._can_pack()
+
+    def __call__(self, rows: Sequence[Row], reads: Sequence[Sequence[int]] | None = None) -> Tensor:
+        """One line of logits per row; or, with `reads`, one per token position that is asked for, in order."""
+        if self.packed:
+            return self._packed(rows, reads)
+        return self._plain(rows, reads)
+
+    def padding(self, lengths: Sequence[int]) -> int:
+        """How many padded cells a batch of these lengths costs."""
+        return 0 if self.packed else max(lengths) * len(lengths) - sum(lengths)
+
+    def batches(self, lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+        """Row numbers in batches of about `budget` tokens, (nearly) without padding."""
+        waste = 1.0 if self.packed else 0.0 if self.is_causal else MAX_PADDING
+        return batches_by_length(lengths, budget, waste)
+
+    # -- plain
+
+    def _plain(self, rows: Sequence[Row], reads: Sequence[Sequence[int]] | None) -> Tensor:
+        longest = max(map(len, rows))
+        device = self.model.device
+        fill = self.pad_id if self.pad_id is not None else 0
+        inputs = {"input_ids": torch.tensor([[*r.ids, *[fill] * (longest - len(r))] for r in rows], device=device)}
+        if rows[0].types is not None:
+            types = [[*(r.types or ()), *[0] * (longest - len(r))] for r in rows]
+            inputs["token_type_ids"] = torch.tensor(types, device=device)
+        if any(len(row) < longest for row in rows):
+            mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+            inputs["attention_mask"] = torch.tensor(mask, device=device)
+        logits: Tensor = self.model(**inputs).logits
+        if reads is None:
+            return logits
+        picked = [(row, position) for row, positions in enumerate(reads) for position in positions]
+        return logits[[row for row, _ in picked], [position for _, position in picked]]
+
+    # -- packed
+
+    def _packed(self, rows: Sequence[Row], reads: Sequence[Sequence[int]] | None) -> Tensor:
+        order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
+        ordered = [rows[number] for number in order]
+        starts = [0, *accumulate(map(len, ordered))]
+        asked = [reads[number] if reads else (0,) for number in order]
+        flat = [start + position for start, positions in zip(starts, asked, strict=False) for position in positions]
+        device = self.model.device
+        groups, at = [], 0
+        for length, group in groupby(map(len, ordered)):
+            n = len(list(group))
+            groups.append((at, n, length))
+            at += n * length
+        plan = _Plan(groups, torch.tensor(flat, device=device), all(len(positions) == 1 for positions in asked))
+        inputs = {
+            "input_ids": torch.tensor([[token for row in ordered for token in row.ids]], device=device),
+            "position_ids": torch.tensor([[p for row in ordered for p in self._positions(row)]], device=device),
+        }
+        if ordered[0].types is not None:
+            inputs["token_type_ids"] = torch.tensor(
+                [[kind for row in ordered for kind in row.types or ()]], device=device
+            )
+        with self._lock, self._rewired(plan):
+            logits: Tensor = self.model(**inputs).logits
+        if reads is not None:
+            logits = logits[:, 0]
+        sizes = [len(positions) for positions in asked]
+        begin = {number: start for number, start in zip(order, [0, *accumulate(sizes)], strict=False)}
+        back = torch.tensor(
+            [begin[n] + i for n in range(len(rows)) for i in range(len(reads[n]) if reads else 1)], device=device
+        )
+        self._attended = plan.attended
+        return logits[back]
+
+    def _positions(self, row: Row) -> Sequence[int]:
+        shift = self._shift
+        if shift is None:
+            return range(len(row))
+        seen, positions = 0, []  # as Hugging Face numbers them: padding inside a text has no position of its own
+        for token in row.ids:
+            seen += token != shift
+            positions.append(shift + seen if token != shift else shift)
+        return positions
+
+    @property
+    def _shift(self) -> int | None:
+        """RoBERTa and its kin count positions from after the padding index on."""
+        embeddings = getattr(self.model.base_model, "embeddings", None)
+        table = getattr(embeddings, "position_embeddings", None)
+        return getattr(table, "padding_idx", None)
+
+    @contextmanager
+    def _rewired(self, plan: _Plan) -> Iterator[None]:
+        """Attention from the plan, and an encoder that keeps only what the head reads."""
+        config, layer = self.model.config, self._last_layer
+        before = config._attn_implementation
+        config._attn_implementation = "unhans_packed"
+        token = _plan.set(plan)
+        shortened = plan.one_read_each and layer is not None
+        hook = None
+        try:
+            if shortened:
+                layer.forward = lambda hidden, *_, **__: _read_last_layer(layer, hidden, plan)
+            else:
+                hook = self._encoder.register_forward_hook(_keep_reads(plan))
+            yield
+        finally:
+            if shortened:
+                del layer.forward
+            if hook is not None:
+                hook.remove()
+            _plan.reset(token)
+            config._attn_implementation = before
+
+    def _can_pack(self) -> bool:
+        """Try it: the right number of attention calls, and the same logits as the plain forward pass."""
+        model = self.model
+        takes_positions = "position_ids" in inspect.signature(model.base_model.forward).parameters
+        if self.is_causal or self._encoder is None or not takes_positions or not model._supports_attention_backend:
+            return False
+        rows = [_trial_row(model, length, self.pad_id) for length in (3, 9, 5, 9, 4)]
+        every = [list(range(len(row))) for row in rows]
+        layers = model.config.num_hidden_layers
+        reads_tokens = _reads_tokens(model)
+        with torch.inference_mode():
+            try:
+                for asked in [None] if not reads_tokens else [every, [[1]] * len(rows)]:
+                    packed = self._packed(rows, asked)
+                    plain = torch.cat([self._plain([row], [asked[n]] if asked else None) for n, row in enumerate(rows)])
+                    shortened = self._last_layer is not None and (asked is None or len(asked[0]) == 1)
+                    if self._attended != layers - shortened or not torch.allclose(
+                        packed, plain, atol=_TOLERANCE, rtol=1e-4
+                    ):
+                        return False
+            except (RuntimeError, TypeError, IndexError, AttributeError, AssertionError):
+                return False
+        return True
+
+
+def _trial_row(model: Any, length: int, pad_id: int | None) -> Row:
+    """Some token ids that are not padding; what they mean does not matter."""
+    n = model.get_input_embeddings().weight.shape[0]
+    usable = [token for token in range(min(n, 50)) if token != pad_id]
+    types = (0,) * length if getattr(model.config, "type_vocab_size", 0) > 0 else None
+    return Row(tuple(usable[(7 * i * length + 3) % len(usable)] for i in range(length)), types)
+
+
+def _reads_last_token(model: Any) -> bool:
+    """Whether the classification head reads the last token, as decoder models do (their head is called `score`)."""
+    return hasattr(model, "score")
+
+
+def _reads_tokens(model: Any) -> bool:
+    """Whether the head answers for every token (a language model) and not once per text."""
+    return type(model).__name__.endswith("ForMaskedLM")
+
+
+def _parts(model: Any) -> tuple[Any, Any]:
+    """The encoder of a model, and its last layer if that is one we can evaluate at single positions."""
+    base = model.base_model
+    encoder = getattr(base, "encoder", None) or getattr(base, "transformer", None)
+    layers = getattr(encoder, "layer", None)
+    last = layers[-1] if layers is not None and len(layers) else None
+    return encoder, last if last is not None and _last_layer_reader(last) else None
+
+
+def _keep_reads(plan: _Plan) -> Callable[..., Any]:
+    def hook(module: Any, inputs: Any, output: Any) -> Any:
+        if isinstance(output, tuple):
+            return (output[0][0, plan.reads][:, None], *output[1:])
+        output["last_hidden_state"] = output["last_hidden_state"][0, plan.reads][:, None]
+        return output
+
+    return hook
+
+
+def _read_last_layer(layer: Any, hidden: Tensor, plan: _Plan) -> Tensor:
+    """The last layer's output at the positions that are read, one per row: rows × 1 × width."""
+    reader = _last_layer_reader(layer)
+    assert reader is not None  # _parts has made sure
+    return reader(layer, hidden[0], plan)[:, None]
+
+
+def _last_layer_reader(layer: Any) -> Callable[[Any, Tensor, _Plan], Tensor] | None:
+    inner = getattr(layer, "attention", None)
+    own = getattr(inner, "self", None)
+    if all(hasattr(own, name) for name in ("query", "key", "value")) and hasattr(layer, "feed_forward_chunk"):
+        return _bert_last_layer
+    if all(hasattr(inner, name) for name in ("q_lin", "k_lin", "v_lin", "out_lin")) and hasattr(layer, "sa_layer_norm"):
+        return _distilbert_last_layer
+    return None
+
+
+def _bert_last_layer(layer: Any, hidden: Tensor, plan: _Plan) -> Tensor:
+    own, read = layer.attention.self, hidden[plan.reads]
+    mixed = _single_query(own.query(read), own.key(hidden), own.value(hidden), own.num_attention_heads, plan)
+    return layer.feed_forward_chunk(layer.attention.output(mixed, read))  # type: ignore[no-any-return]
+
+
+def _distilbert_last_layer(layer: Any, hidden: Tensor, plan: _Plan) -> Tensor:
+    own, read = layer.attention, hidden[plan.reads]
+    mixed = _single_query(own.q_lin(read), own.k_lin(hidden), own.v_lin(hidden), own.n_heads, plan)
+    attended = layer.sa_layer_norm(own.out_lin(mixed) + read)
+    return layer.output_layer_norm(layer.ffn(attended) + attended)  # type: ignore[no-any-return]
+
+
+def _single_query(query: Tensor, key: Tensor, value: Tensor, heads: int, plan: _Plan) -> Tensor:
+    q, k, v = (x.reshape(len(x), heads, -1) for x in (query, key, value))
+    return _attend(q, k, v, plan.groups, q.shape[-1] ** -0.5).flatten(1)

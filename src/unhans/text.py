@@ -1,0 +1,240 @@
+"""Words: the unit of explanation is what a person clicks on.
+
+A text is cut into words with character spans into the raw text. Two rules hold for every Unicode string, and are
+property tests: a word never splits a grapheme (what a reader sees as one character), and every visible character
+belongs to exactly one word. "don't", "well-made", "3.5", "#topic" and a web address are one word each; a punctuation
+mark or an emoji is a word of its own; scripts written without spaces give one word per character; hidden characters
+inside a word stay inside it.
+
+A `Variant` is a text with some words deleted, replaced or hidden: what explanation methods ask a model about. It is
+kept in **chunks** (characters up to the next space), because tokenizers work chunk by chunk: nearly all chunks of a
+variant are chunks of the original, so their tokens are known already.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import regex
+
+from unhans.errors import BadOption
+from unhans.types import Edit, Example, Part, Span
+
+# Every atom is a whole grapheme (\X) chosen by its first character, so that no word can end inside one.
+_NO_SPACES = r"\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
+_LETTER = rf"(?:(?=[\p{{L}}\p{{N}}\p{{M}}_])(?![{_NO_SPACES}])\X)"
+_HIDDEN = r"(?:(?=[\p{Cf}\p{Cc}])(?!\s)\X)"
+_JOINER = r"(?:(?=['’‘ʼ‐‑-])\X|(?<=\p{N})(?=[.,:])\X(?=\p{N})|(?<=(?<!\p{L})\p{L})(?=\.)\X(?=\p{L}(?!\p{L})))"
+_WORD = regex.compile(
+    rf"https?://(?:(?!\s)\X)+"
+    rf"|[@#]{_LETTER}+"
+    rf"|{_LETTER}+(?:(?:{_HIDDEN}+|{_JOINER}){_LETTER}+)*"
+    rf"|\X"
+)
+_INVISIBLE = regex.compile(r"[\p{Z}\p{Cc}\p{Cf}]+")
+_CHUNK = regex.compile(r" *[^ ]+| +")
+_WOULD_MERGE = regex.compile(rf"(?![{_NO_SPACES}])[\p{{L}}\p{{N}}\p{{M}}_]")
+
+
+class Hole(Enum):
+    """A word that is there but not said: the model sees one of its own special tokens in its place."""
+
+    MASK = "mask"
+    UNK = "unk"
+    PAD = "pad"
+
+
+Chunk = str | tuple[str | Hole, ...]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a model is asked about: one text or two, as chunks; equal variants are the same question."""
+
+    parts: tuple[tuple[Chunk, ...], ...]
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether some word is hidden by a special token, which no plain string can say."""
+        return any(not isinstance(chunk, str) for part in self.parts for chunk in part)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The raw text, or the text and its pair; only for variants without holes."""
+        if self.has_holes:
+            raise BadOption("A text with hidden words has no plain form. Delete the words instead of hiding them.")
+        return tuple("".join(part) for part in self.parts)  # type: ignore[arg-type]
+
+
+Text = str | tuple[str, str] | Example | Variant
+"""Anything that can be scored: a text, a pair, an example, or a variant of one."""
+
+
+def as_variant(text: Text) -> Variant:
+    """The text as a question to a model, unedited."""
+    match text:
+        case Variant():
+            return text
+        case Example():
+            return Variant(tuple(tuple(_CHUNK.findall(part)) for part in text.parts))
+        case str():
+            return Variant((tuple(_CHUNK.findall(text)),))
+        case (str() as first, str() as second):
+            return Variant((tuple(_CHUNK.findall(first)), tuple(_CHUNK.findall(second))))
+    raise BadOption(f"A text is a string, a pair of strings or an Example, not {type(text).__name__}.")
+
+
+def word_spans(text: str, part: Part = "text") -> list[Span]:
+    """Where the words of a text are, in reading order."""
+    found = (match.span() for match in _WORD.finditer(text) if not _INVISIBLE.fullmatch(match.group()))
+    return [Span(start, end, part) for start, end in found]
+
+
+def visible_form(word: str) -> str:
+    """The form under which equal-looking words are counted together: composed, case-folded, hidden signs dropped."""
+    shown = "".join(sign for sign in word if unicodedata.category(sign) != "Cf")
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", shown).casefold())
+
+
+class Words:
+    """The words of one example, numbered across both parts, and the variants that editing them makes."""
+
+    def __init__(self, text: Text) -> None:
+        self.parts = as_variant(text).texts
+        parts: tuple[Part, ...] = ("text", "pair")
+        spans = [word_spans(raw, part) for raw, part in zip(self.parts, parts, strict=False)]
+        self.spans: tuple[Span, ...] = tuple(span for group in spans for span in group)
+        self.strings: tuple[str, ...] = tuple(
+            self.parts[span.part == "pair"][span.start : span.end] for span in self.spans
+        )
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def __repr__(self) -> str:
+        return f"Words({' '.join(self.strings)!r})"
+
+    @cached_property
+    def chunks(self) -> tuple[_ChunkOfWords, ...]:
+        """The chunks of both parts in order; each knows the words inside it."""
+        found: list[_ChunkOfWords] = []
+        first_word = 0
+        for number, raw in enumerate(self.parts):
+            own = [span for span in self.spans if (span.part == "pair") == bool(number)]
+            found.extend(_cut_into_chunks(raw, own, number, first_word))
+            first_word += len(own)
+        return tuple(found)
+
+    @cached_property
+    def _chunk_of(self) -> dict[int, int]:
+        return {word: c for c, chunk in enumerate(self.chunks) for word in chunk.words}
+
+    def edited(self, edits: Iterable[Edit]) -> Variant:
+        """The example after these edits. An edit of a word that is not there, or reads otherwise, is an error."""
+        changes: dict[int, str | Hole] = {}
+        for edit in edits:
+            if not 0 <= edit.position < len(self) or self.strings[edit.position] != edit.old:
+                raise BadOption(f"Word {edit.position} is not {edit.old!r} in this text.")
+            changes[edit.position] = edit.new
+        return self.variant(changes)
+
+    def without(self, positions: Iterable[int], hole: Hole | None = None) -> Variant:
+        """The example with these words deleted, or hidden by a special token."""
+        return self.variant(dict.fromkeys(positions, "" if hole is None else hole))
+
+    def variant(self, changes: Mapping[int, str | Hole]) -> Variant:
+        """The example with each word at a given position replaced; an empty string deletes it."""
+        touched = {self._chunk_of[word] for word in changes}
+        parts: list[list[Chunk]] = [[] for _ in self.parts]
+        for number, chunk in enumerate(self.chunks):
+            if number not in touched:
+                parts[chunk.part].append(chunk.raw)
+            elif chunk.lone is None or changes[chunk.lone] != "":
+                parts[chunk.part].extend(chunk.rebuilt(changes))
+        for number, (part, raw) in enumerate(zip(parts, self.parts, strict=True)):
+            if touched and part and isinstance(part[0], str):  # a new first word must not start with a blank
+                parts[number][0] = raw[: len(raw) - len(raw.lstrip(" "))] + part[0].lstrip(" ")
+            if part and part[0] == "":
+                del part[0]
+        return Variant(tuple(map(tuple, parts)))
+
+
+@dataclass(frozen=True)
+class _ChunkOfWords:
+    """Characters up to the next space: the raw string, and its cut into literals and words (by number)."""
+
+    raw: str
+    part: int
+    pieces: tuple[str | int, ...]
+    strings: Mapping[int, str]
+    lone: int | None  # the only word, if there is nothing else but blanks: then deleting it deletes the chunk
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        return tuple(self.strings)
+
+    def rebuilt(self, changes: Mapping[int, str | Hole]) -> list[Chunk]:
+        """The chunk after the changes: nothing if all of it went, more than one if words had to be kept apart."""
+        done: list[Chunk] = []
+        pieces: list[str | Hole] = []
+        deleted = False
+        for piece in self.pieces:
+            new = piece if isinstance(piece, str) else changes.get(piece, self.strings[piece])
+            if new == "":
+                deleted = True
+                continue
+            if deleted and _would_merge(pieces, new):  # "end.Next" without the stop is "end Next", not "endNext"
+                done.append(_chunk(pieces))
+                pieces = [" "]
+            pieces.append(new)
+            deleted = False
+        rest = _chunk(pieces)
+        return [*done, rest] if done or not isinstance(rest, str) or rest.strip(" ") else []
+
+
+def _chunk(pieces: Sequence[str | Hole]) -> Chunk:
+    """Neighbouring strings joined; a plain string if there is no hole."""
+    joined: list[str | Hole] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    if any(isinstance(piece, Hole) for piece in joined):
+        return tuple(joined)
+    return "".join(joined)  # type: ignore[arg-type]
+
+
+def _would_merge(before: Sequence[str | Hole], after: str | Hole) -> bool:
+    if not before or not isinstance(after, str) or not isinstance(before[-1], str) or not before[-1]:
+        return False
+    return bool(_WOULD_MERGE.match(before[-1][-1]) and _WOULD_MERGE.match(after[0]))
+
+
+def _cut_into_chunks(raw: str, spans: Sequence[Span], part: int, first_word: int) -> Iterable[_ChunkOfWords]:
+    """Split a raw text at spaces, and each chunk at its words."""
+    word = 0
+    for match in _CHUNK.finditer(raw):
+        start, end = match.span()
+        pieces: list[str | int] = []
+        strings: dict[int, str] = {}
+        at = start
+        while word < len(spans) and spans[word].start < end:
+            span = spans[word]
+            if span.start > at:
+                pieces.append(raw[at : span.start])
+            pieces.append(first_word + word)
+            strings[first_word + word] = raw[span.start : span.end]
+            at, word = span.end, word + 1
+        if at < end:
+            pieces.append(raw[at:end])
+        lone = next(iter(strings)) if len(strings) == 1 and not "".join(_literals(pieces)).strip(" ") else None
+        yield _ChunkOfWords(match.group(), part, tuple(pieces), strings, lone)
+
+
+def _literals(pieces: Iterable[str | int]) -> Iterable[str]:
+    return (piece for piece in pieces if isinstance(piece, str))

@@ -1,0 +1,321 @@
+"""Token rows: the model's private view of a text, made once per chunk of characters.
+
+A tokenizer's work on a text is the work on its chunks (characters up to the next space), laid end to end. So each
+chunk is tokenised once, kept, and a thousand variants of a text are put together from known pieces. Whether a
+tokenizer really works chunk by chunk is tried at load time; one that does not is given whole texts instead.
+
+Text is always read as text: a literal `[MASK]` or `</s>` in the data is spelled out, never turned into the model's
+control token. Only a `Hole` becomes one, by its id.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unhans.errors import BadModel, ModelFailed, Unsupported
+from unhans.text import Chunk, Hole, Variant, Words, as_variant
+
+_CACHED_CHUNKS = 200_000
+_PROBES = (
+    "Hello there, world",
+    'Don\'t you -- really -- think so? "Yes!" (No.)',
+    "Two  blanks and a trailing one ",
+    " a leading one",
+    "Grüße aus 日本語 and 😀 smiles",
+    "1,000.5 of x_y/z ... the the the",
+    "line\nbreak and\ttab",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Token ids of one text or pair, with the model's control tokens; equal rows get equal answers."""
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...] | None = None  # for models that tell the two texts of a pair apart by type
+    cut: bool = False  # whether the text went beyond the limit
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The control tokens before, between and after the texts, and the token types of all five sections."""
+
+    frame: tuple[tuple[int, ...], ...]  # before, after — or before, between, after
+    types: tuple[tuple[int, ...], ...] | None  # of the frame's tokens
+    part_types: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.frame))
+
+    def fill(self, parts: Sequence[Sequence[int]], cut: bool) -> Row:
+        ids: list[int] = [*self.frame[0]]
+        for part, after in zip(parts, self.frame[1:], strict=True):
+            ids.extend(part)
+            ids.extend(after)
+        if self.types is None:
+            return Row(tuple(ids), None, cut)
+        types: list[int] = [*self.types[0]]
+        for part, kind, after in zip(parts, self.part_types, self.types[1:], strict=True):
+            types.extend([kind] * len(part))
+            types.extend(after)
+        return Row(tuple(ids), tuple(types), cut)
+
+
+class Tokens:
+    """A tokenizer that never does the same work twice, and knows which token belongs to which word."""
+
+    def __init__(self, tokenizer: Any, limit: int) -> None:
+        self.tokenizer, self.limit = tokenizer, limit
+        self.holes = {
+            Hole.MASK: tokenizer.mask_token_id,
+            Hole.UNK: tokenizer.unk_token_id,
+            Hole.PAD: tokenizer.pad_token_id,
+        }
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._templates = {1: self._template("hello"), 2: self._template("hello", "world")}
+        self.chunkwise = all(self._is_chunkwise(text) for text in _PROBES)
+        for template in self._templates.values():
+            if template and template.size >= limit:
+                raise BadModel(f"The model reads only {limit} tokens, which leaves no room for text.")
+
+    def rows(self, texts: Iterable[Variant]) -> list[Row]:
+        """One row per variant; each new chunk is tokenised once, all of them in one call."""
+        variants = list(texts)
+        self._learn(piece for variant in variants for part in variant.parts for piece in self._pieces(part))
+        return [self._row([self._ids(part) for part in variant.parts]) for variant in variants]
+
+    def row_of_words(self, words: Words) -> tuple[Row, tuple[int, ...]]:
+        """The row of an unedited example, and for each token the number of its word (-1: a control token)."""
+        whole = as_variant(words.parts[0] if len(words.parts) == 1 else (words.parts[0], words.parts[1]))
+        self._learn(piece for part in whole.parts for piece in self._pieces(part))
+        parts: list[list[int]] = []
+        owners: list[list[int]] = []
+        for number, part in enumerate(whole.parts):
+            parts.append(self._ids(part))
+            owners.append(self._owners(words, number))
+        row = self._row(parts)
+        kept = self._room([len(part) for part in parts])
+        template = self._templates[len(parts)]
+        assert template is not None  # _row has used it
+        frame = [[-1] * len(section) for section in template.frame]
+        flat = frame[0] + [
+            owner
+            for part, n, after in zip(owners, kept, frame[1:], strict=True)
+            for owner in [*self._keep(part, n), *after]
+        ]
+        return row, tuple(flat)
+
+    def hole_id(self, hole: Hole) -> int:
+        """The token that stands for a hidden word."""
+        found = self.holes[hole]
+        if found is None:
+            has = [kind.value for kind, token in self.holes.items() if token is not None]
+            instead = (
+                f"hide words by {' or '.join(has)}, or delete them" if has else "delete words instead of hiding them"
+            )
+            raise Unsupported(f"This model's tokenizer has no {hole.value} token: {instead}.")
+        return int(found)
+
+    # -- from chunks to rows
+
+    def _pieces(self, part: Sequence[Chunk]) -> Iterable[str]:
+        """The strings of a part that must be tokenised."""
+        for chunk in self._grouped(part):
+            if isinstance(chunk, str):
+                yield chunk
+            else:
+                yield from (piece for piece in chunk if isinstance(piece, str) and piece.strip(" "))
+
+    def _ids(self, part: Sequence[Chunk]) -> list[int]:
+        ids: list[int] = []
+        known = self._known
+        for chunk in self._grouped(part):
+            if isinstance(chunk, str):
+                ids.extend(known[chunk])
+                continue
+            for piece in chunk:  # a blank beside a hole belongs to the hole, as with the tokenizer's own mask token
+                if isinstance(piece, Hole):
+                    ids.append(self.hole_id(piece))
+                elif piece.strip(" "):
+                    ids.extend(known[piece])
+        return ids
+
+    def _grouped(self, part: Sequence[Chunk]) -> Sequence[Chunk]:
+        """The chunks as they are, or all in one for a tokenizer that needs whole texts."""
+        if self.chunkwise or not part:
+            return part
+        pieces: list[str | Hole] = []
+        for piece in (piece for chunk in part for piece in ((chunk,) if isinstance(chunk, str) else chunk)):
+            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+        return (pieces[0],) if len(pieces) == 1 and isinstance(pieces[0], str) else (tuple(pieces),)
+
+    def _learn(self, strings: Iterable[str]) -> None:
+        """Tokenise the strings not seen before."""
+        wanted = set(strings)
+        if len(self._known) > _CACHED_CHUNKS:
+            self._known.clear()
+        new = [string for string in wanted if string not in self._known]
+        if new:
+            self._known.update(zip(new, map(tuple, self._tokenise(new)), strict=True))
+
+    def _tokenise(self, strings: Sequence[str], **extra: Any) -> Any:
+        settings = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
+        try:
+            found = self.tokenizer(list(strings), return_attention_mask=False, **settings, **extra)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # the Rust tokenizers' own, outside Exception
+                raise
+            raise ModelFailed(
+                "The model's tokenizer broke down on a text: its rules are damaged or hostile."
+            ) from error
+        return found if extra else found["input_ids"]
+
+    def _row(self, parts: Sequence[Sequence[int]]) -> Row:
+        template = self._templates[len(parts)]
+        if template is None:
+            raise Unsupported("This model's tokenizer takes single texts only, and this example is a pair.")
+        kept = self._room([len(part) for part in parts])
+        cut = any(n < len(part) for n, part in zip(kept, parts, strict=True))
+        return template.fill([self._keep(part, n) for part, n in zip(parts, kept, strict=True)], cut)
+
+    def _keep(self, part: Sequence[int], n: int) -> Sequence[int]:
+        if len(part) <= n:
+            return part
+        return part[len(part) - n :] if self.tokenizer.truncation_side == "left" else part[:n]
+
+    def _room(self, lengths: Sequence[int]) -> list[int]:
+        """How many tokens of each part fit; of a pair the longer part gives way first, as in Hugging Face."""
+        template = self._templates[len(lengths)]
+        room = self.limit - (template.size if template else 0)
+        if sum(lengths) <= room:
+            return list(lengths)
+        if len(lengths) == 1:
+            return [room]
+        short = min(lengths)
+        kept = (room // 2, room - room // 2) if 2 * short > room else (short, room - short)
+        return [*kept] if lengths[0] <= lengths[1] else [kept[1], kept[0]]
+
+    # -- what the tokenizer is like
+
+    def _template(self, *texts: str) -> _Template | None:
+        """The frame of control tokens, read off an encoded probe; None if the tokenizer takes no pairs."""
+        bare = [list(ids) for ids in self._tokenise(texts)]
+        try:
+            framed = self.tokenizer(*texts)
+        except (TypeError, ValueError, NotImplementedError):
+            return None
+        ids, types = list(framed["input_ids"]), framed.get("token_type_ids")
+        frame, frame_types, part_types, at = [], [], [], 0
+        for part in bare:
+            start = next((i for i in range(at, len(ids)) if ids[i : i + len(part)] == part), None)
+            if start is None:
+                return None
+            frame.append(tuple(ids[at:start]))
+            frame_types.append(tuple(types[at:start]) if types else ())
+            part_types.append(types[start] if types else 0)
+            at = start + len(part)
+        frame.append(tuple(ids[at:]))
+        frame_types.append(tuple(types[at:]) if types else ())
+        return _Template(tuple(frame), tuple(frame_types) if types else None, tuple(part_types))
+
+    def _is_chunkwise(self, text: str) -> bool:
+        chunks = as_variant(text).parts[0]
+        whole, *single = self._tokenise([text, *chunks])  # type: ignore[list-item]
+        return list(whole) == [token for ids in single for token in ids]
+
+    # -- which token belongs to which word
+
+    def _owners(self, words: Words, part: int) -> list[int]:
+        """For each token of a part, the number of its word."""
+        own = [chunk for chunk in words.chunks if chunk.part == part]
+        if not self.chunkwise and own:
+            located: list[tuple[int, int, int]] = []
+            for number, span in enumerate(words.spans):
+                if (span.part == "pair") == bool(part):
+                    located.append((span.start, span.end, number))
+            return self._align(words.parts[part], located)
+        owners: list[int] = []
+        for chunk in own:
+            if len(chunk.strings) == 1:
+                owners.extend([chunk.words[0]] * len(self._known[chunk.raw]))
+                continue
+            located, at = [], 0
+            for piece in chunk.pieces:
+                length = len(piece) if isinstance(piece, str) else len(chunk.strings[piece])
+                if isinstance(piece, int):
+                    located.append((at, at + length, piece))
+                at += length
+            owners.extend(self._align(chunk.raw, located))
+        return owners
+
+    def _align(self, string: str, located: Sequence[tuple[int, int, int]]) -> list[int]:
+        """The word under each token of a string; a token over two words belongs to the one it covers more of."""
+        owners, last = [], located[0][2] if located else -1
+        for start, end in self._offsets(string):
+            overlap, owner = max(((min(end, e) - max(start, s), n) for s, e, n in located), default=(0, -1))
+            if overlap > 0:
+                last = owner
+            owners.append(last)
+        return owners
+
+    def _offsets(self, string: str) -> Sequence[tuple[int, int]]:
+        """Character span of each token; worked out from the token strings where the tokenizer does not tell."""
+        if self.tokenizer.is_fast:
+            found = self._tokenise([string], return_offsets_mapping=True)
+            if "offset_mapping" in found:
+                return [(int(start), int(end)) for start, end in found["offset_mapping"][0]]
+        return locate_tokens(string, self.tokenizer.convert_ids_to_tokens(list(self._known[string])))
+
+
+def locate_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
+    """Character spans of tokens in a text, by matching their letters in order.
+
+    Case, accents, compatibility forms and the usual continuation marks are ignored. A token that cannot be found
+    (unknown to the vocabulary, or a single byte of a longer character) covers the gap up to the next one that can.
+    """
+    folded, origin = [], []
+    for position, sign in enumerate(text):
+        for plain in _plain(sign):
+            folded.append(plain)
+            origin.append(position)
+    letters = "".join(folded)
+    starts: list[int | None] = []
+    ends: list[int] = []
+    at = 0
+    for token in tokens:
+        wanted = "".join(_plain(sign) for sign in token.removeprefix("##").removesuffix("</w>").strip("▁Ġ@ "))
+        found = letters.find(wanted, at) if wanted else -1
+        # a match far ahead is a chance match of a short token, not the next piece of this text
+        if found == -1 or found - at > 4 + len(wanted):
+            starts.append(None)
+            ends.append(at)
+            continue
+        starts.append(found)
+        at = found + len(wanted)
+        ends.append(at)
+    spans: list[tuple[int, int]] = []
+    for number, start in enumerate(starts):
+        if start is not None:
+            first, stop = start, ends[number]
+        else:
+            first = ends[number]
+            stop = next((later for later in starts[number:] if later is not None), len(letters))
+        first = min(first, max(len(letters) - 1, 0))
+        spans.append((origin[first], origin[max(stop, first + 1) - 1] + 1) if letters else (0, len(text)))
+    return spans
+
+
+def _plain(sign: str) -> str:
+    """A character as its bare lower-case letters; nothing for blanks and marks."""
+    folded = unicodedata.normalize("NFKD", sign).casefold()
+    return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Mn", "Cf", "Cc"))
