@@ -1,1 +1,61 @@
 """Find out why a text classifier is wrong, tell it so, and prove that it listened."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unhans.attributions import attribute, rank_words
+    from unhans.bugs import plant
+    from unhans.data import read, write
+    from unhans.errors import UnhansError
+    from unhans.language_model import LanguageModel
+    from unhans.loading import load
+    from unhans.project import Project
+    from unhans.training import Schedule, fit
+    from unhans.types import Example, from_json, to_json
+
+# names are fetched when first used, so that `import unhans` and `unhans --help` do not wait for torch
+_HOMES = {
+    "Example": "types",
+    "LanguageModel": "language_model",
+    "Project": "project",
+    "Schedule": "training",
+    "UnhansError": "errors",
+    "attribute": "attributions",
+    "fit": "training",
+    "from_json": "types",
+    "load": "loading",
+    "plant": "bugs",
+    "rank_words": "attributions",
+    "read": "data",
+    "to_json": "types",
+    "write": "data",
+}
+__all__ = [
+    "Example",
+    "LanguageModel",
+    "Project",
+    "Schedule",
+    "UnhansError",
+    "attribute",
+    "fit",
+    "from_json",
+    "load",
+    "plant",
+    "rank_words",
+    "read",
+    "to_json",
+    "write",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unhans' has no attribute {name!r}")
+    import_module("unhans.present")  # registers how nouns are drawn
+    return getattr(import_module(f"unhans.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -100,7 +100,8 @@ class Classifier(ABC):
 
     def __repr__(self) -> str:
         labels = ", ".join(self.labels[:5]) + (", …" if len(self.labels) > 5 else "")
-        return f"{type(self).__name__}(labels=[{labels}], can={sorted(self.capabilities)}, revision={self.revision[:12]!r})"
+        can = ", ".join(sorted(self.capabilities))
+        return f"{type(self).__name__}(labels=[{labels}], can=[{can}], revision={self.revision[:12]!r})"
 
 
 class Predictions(list[Prediction]):

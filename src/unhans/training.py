@@ -1,14 +1,14 @@
 """The training loop, on one page.
 
 `optimise` is the only place where weights change: AdamW, linear warm-up and decay, clipped gradients, early stopping,
-checkpoints that survive a kill, and a stop at the first loss that is not a number. `fit` uses it for classifiers, with a
-hook for a second loss (that is how fixes train through explanations); language models use it too.
+checkpoints that survive a kill, and a stop at the first loss that is not a number. `fit` uses it for classifiers, with
+a hook for a second loss (that is how fixes train through explanations); language models use it too.
 
-The loop runs through accelerate: on a user's GPUs, or several processes, without other code. Gradients are averaged over
-processes by hand and not by DistributedDataParallel, which cannot train through gradients of gradients.
+The loop runs through accelerate: on a user's GPUs, or several processes, without other code. Gradients are averaged
+over processes by hand and not by DistributedDataParallel, which cannot train through gradients of gradients.
 
-Chance is drawn anew from (seed, step) at every step, so a run that is killed and resumed ends with the very weights of a
-run that was not.
+Chance is drawn anew from (seed, step) at every step, so a run that is killed and resumed ends with the very weights
+of a run that was not.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ def _step(  # noqa: PLR0917 - see optimise
         whole = task if extra is None else task + extra
         if not torch.isfinite(whole):
             raise TrainingDiverged(
-                f"Training diverged at step {step} (the loss is not a number). The model you started from is unchanged. "
-                "Try a lower learning rate, or a lower strength of the extra loss."
+                f"Training diverged at step {step} (the loss is not a number). The model you started from is unchanged."
+                " Try a lower learning rate, or a lower strength of the extra loss."
             )
         optimizer.zero_grad(set_to_none=True)
         accelerator.backward(whole)
@@ -311,7 +311,7 @@ def _check_labels(classifier: Classifier, labelled: Sequence[Example]) -> None:
     counts = Counter(str(example.label) for example in labelled)
     if strange := sorted(counts.keys() - set(classifier.labels)):
         raise BadData(
-            f"The data has a label {strange[0]!r} that the model does not know; it knows: {', '.join(classifier.labels)}."
+            f"The data has a label {strange[0]!r} that the model does not know. It knows {', '.join(classifier.labels)}."
         )
     if len(counts) < 2:
         only = (

@@ -13,6 +13,8 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
+from html import escape
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
@@ -21,6 +23,21 @@ Part = Literal["text", "pair"]
 """Which of an example's two texts a position points into."""
 
 OptionValue = bool | int | float | str | None
+
+
+@singledispatch
+def to_html(noun: Any) -> str:
+    """A noun as self-contained, escaped HTML; `present` registers the drawings."""
+    return f"<pre>{escape(repr(noun))}</pre>"
+
+
+class _Drawn:
+    """Shown by `to_html` in notebooks."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,7 +78,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Example(_Drawn):
     """One text, or a pair of texts, with what people know about it."""
 
     id: str
@@ -86,7 +103,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(_Drawn):
     """What one revision of a model says about one example."""
 
     example: str
@@ -111,7 +128,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(_Drawn):
     """How much each word of one example speaks for `label`: positive for it, negative against it."""
 
     example: str
@@ -141,7 +158,7 @@ class RankedWord:
 
 
 @dataclass(frozen=True, slots=True)
-class WordRanking:
+class WordRanking(_Drawn):
     """The vocabulary ordered by mean score for one label: what the model has learned about the task."""
 
     label: str

@@ -1,0 +1,148 @@
+"""Attributions: how much each word speaks for a label.
+
+`attribute` is the front door: it chooses the label, checks what the classifier can do, batches, and wraps scores into
+`Attribution`s. A method is one file with one function; the law tests run on every one of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unhans.errors import BadData
+from unhans.model import Classifier, TransformerClassifier
+from unhans.registry import Registry
+from unhans.scoring import Progress
+from unhans.text import Words, visible_form
+from unhans.types import Attribution, Example, RankedWord, WordRanking
+
+Scores = Tensor | Sequence[NDArray[np.float64]]
+"""What a method returns: rows × words (zero beyond a row's last word), or one line of scores per example."""
+
+attribution = Registry(
+    "attributions",
+    offers=("classifier", "words", "batch", "targets", "create_graph", "rng", "how"),
+    package="unhans.attributions",
+)
+_EXAMPLES_AT_ONCE = 256  # for methods that query: enough variants to fill batches, few enough to show progress
+
+
+def attribute(
+    classifier: Classifier,
+    examples: Sequence[Example],
+    *,
+    method: str = "leave_one_out",
+    label: str | None = None,
+    seed: int = 0,
+    batch_size: int = 16,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    **options: Any,
+) -> list[Attribution]:
+    """One attribution per example, for `label` or else for the label the model predicts.
+
+    Scores are signed: positive words speak for the label. Their unit depends on the method. Words beyond the model's
+    length limit score 0 and are listed as unread.
+    """
+    entry = attribution[method]
+    usable = [other.name for other in attribution if other.needs <= classifier.capabilities]
+    classifier.require(entry.needs, method, f"Methods that work with it: {', '.join(usable)}.")
+    recipe = entry.recipe(options, seed)
+    how = {"cancelled": cancelled}
+    examples = list(examples)
+    targets = _targets(classifier, examples, label, how)
+    size = batch_size if "batch" in entry.asks else _EXAMPLES_AT_ONCE
+    found: list[Attribution] = []
+    for start in range(0, len(examples), size):
+        some, goals = examples[start : start + size], targets[start : start + size]
+        offered: dict[str, Any] = {
+            "classifier": classifier,
+            "words": [Words(example) for example in some],
+            "targets": goals,
+            "create_graph": False,
+            "rng": np.random.default_rng([seed, start]),
+            "how": how,
+        }
+        if "batch" in entry.asks:
+            assert isinstance(classifier, TransformerClassifier)  # `needs` has made sure
+            offered["batch"] = classifier.batch(some)
+            offered["targets"] = torch.tensor(goals, device=classifier.model.device)
+        for example, words, goal, line in zip(
+            some, offered["words"], goals, _lines(entry(offered, **options)), strict=True
+        ):
+            gone = {(span.part, span.start): span for span in classifier.unread(example)}
+            unread = tuple(
+                n for n, span in enumerate(words.spans) if any(_inside(span, tail) for tail in gone.values())
+            )
+            scores = tuple(0.0 if n in unread else float(score) for n, score in enumerate(line[: len(words)]))
+            found.append(
+                Attribution(
+                    example.id,
+                    classifier.labels[goal],
+                    words.strings,
+                    words.spans,
+                    scores,
+                    recipe,
+                    classifier.revision,
+                    unread,
+                )
+            )
+        if progress is not None:
+            progress(len(found), len(examples))
+    return found
+
+
+def rank_words(
+    attributions: Sequence[Attribution],
+    *,
+    label: str,
+    order: Literal["mean", "total"] = "mean",
+    min_count: int = 3,
+    keep: int = 20,
+) -> WordRanking:
+    """The vocabulary by its mean score for a label over the examples that contain the word.
+
+    Words are counted together when they look alike (case and hidden characters aside); a word that occurs twice in an
+    example counts once there, with the sum of its scores. `total` orders by mean × number of examples instead, which
+    puts what the model leans on most often first.
+    """
+    chosen = [one for one in attributions if one.label == label]
+    if not chosen:
+        raise BadData(f"None of the attributions is for the label {label!r}, so there is nothing to rank.")
+    by_word: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for one in chosen:
+        for position, (word, score) in enumerate(zip(one.words, one.scores, strict=True)):
+            if position not in one.unread:
+                by_word[visible_form(word)][one.example] += score
+    rows = [_ranked(word, scores, keep) for word, scores in by_word.items() if len(scores) >= min_count]
+    weight = (lambda row: row.score * row.count) if order == "total" else (lambda row: row.score)
+    return WordRanking(label, tuple(sorted(rows, key=weight, reverse=True)), chosen[0].recipe, chosen[0].revision)
+
+
+def _ranked(word: str, scores: dict[str, float], keep: int) -> RankedWord:
+    values = np.array(list(scores.values()))
+    strongest = sorted(scores, key=lambda example: -abs(scores[example]))[:keep]
+    return RankedWord(word, float(values.mean()), float(values.std()), len(values), tuple(strongest))
+
+
+def _targets(classifier: Classifier, examples: Sequence[Example], label: str | None, how: dict[str, Any]) -> list[int]:
+    if label is not None:
+        return [classifier.label_number(label)] * len(examples)
+    return [int(n) for n in classifier.log_probs(examples, **how).argmax(axis=1)] if examples else []
+
+
+def _lines(scores: Scores) -> Iterator[Sequence[float]]:
+    if isinstance(scores, Tensor):
+        yield from scores.detach().cpu().double().numpy()
+    else:
+        yield from scores
+
+
+def _inside(span: Any, tail: Any) -> bool:
+    return bool(span.part == tail.part and tail.start <= span.start < tail.end)

@@ -1,0 +1,105 @@
+"""How nouns look: on a terminal and in a notebook.
+
+Blue speaks for, orange against; the sign is never told by colour alone (underline and minus say it too). Everything
+that comes from data is escaped: a text may contain markup, control characters or marks that turn the writing direction.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from html import escape
+
+from rich.text import Text as Line
+
+from unhans.types import Attribution, Example, Prediction, WordRanking, to_html
+
+_FOR, _AGAINST = (0, 114, 178), (230, 159, 0)  # colour-blind safe, see trust-and-ux.md U-05
+_STRONGEST = 0.6  # opacity of the strongest word: dark text stays readable on both colours
+_RTL_AND_FRIENDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def printable(text: str) -> str:
+    """The text with control characters and direction marks spelled out, so that no data can steer a terminal."""
+    return "".join(sign if sign == " " or not _steers(sign) else _spelled(sign) for sign in text)
+
+
+def heat_line(attribution: Attribution) -> Line:
+    """The words of an example in reading order: bold for the label, underlined against it, stronger is brighter."""
+    line = Line()
+    top = scale(attribution.scores)
+    for number, (word, score) in enumerate(zip(attribution.words, attribution.scores, strict=True)):
+        share = min(1.0, abs(score) / top)
+        red, green, blue = _FOR if score > 0 else _AGAINST
+        if number in attribution.unread:
+            style = "dim strike"
+        elif share < 0.1:
+            style = ""
+        else:
+            style = f"{'bold' if score > 0 else 'underline'} rgb({red},{green},{blue})"
+        line.append(printable(word), style)
+        if share >= 0.1 and number not in attribution.unread:
+            line.append(f"{score:+.1f}" if top >= 1 else f"{score:+.2f}", "dim")
+        line.append(" ")
+    return line
+
+
+def scale(scores: Sequence[float]) -> float:
+    """The score that gets the full colour: the largest, or 1 if all are zero."""
+    return max((abs(score) for score in scores), default=0.0) or 1.0
+
+
+@to_html.register
+def _(noun: Attribution) -> str:
+    top = scale(noun.scores)
+    words = []
+    for number, (word, score) in enumerate(zip(noun.words, noun.scores, strict=True)):
+        red, green, blue = _FOR if score > 0 else _AGAINST
+        opacity = 0.0 if number in noun.unread else _STRONGEST * min(1.0, abs(score) / top)
+        line = "solid" if score > 0 else "dashed"
+        border = f"border-bottom:2px {line} rgba({red},{green},{blue},{min(1.0, opacity * 1.6):.2f});"
+        grey = "color:#888;" if number in noun.unread else ""
+        ground = f"background:rgba({red},{green},{blue},{opacity:.2f});"
+        style = f"{ground}{border}{grey}padding:1px 3px;margin:0 1px;border-radius:3px"
+        words.append(f'<bdi style="{style}" title="{score:+.4f}">{escape(printable(word))}</bdi>')
+    caption = f"for <b>{escape(noun.label)}</b> · {escape(str(noun.recipe))} · strongest {top:.3g}"
+    legend = "blue, solid line: speaks for it; orange, dashed line: against it"
+    return (
+        f'<div dir="auto" style="line-height:1.9">{" ".join(words)}'
+        f'<div style="font-size:smaller;opacity:.75">{caption}<br>{legend}</div></div>'
+    )
+
+
+@to_html.register
+def _(noun: Prediction) -> str:
+    ranked = sorted(zip(noun.labels, noun.probabilities, strict=True), key=lambda pair: -pair[1])[:10]
+    rows = "".join(f"<tr><td>{escape(label)}</td><td>{p:.1%}</td></tr>" for label, p in ranked)
+    return f"<table><caption>{escape(noun.example)}</caption>{rows}</table>"
+
+
+@to_html.register
+def _(noun: Example) -> str:
+    facts = [("label", noun.label), ("group", noun.group), ("split", noun.split)]
+    told = " · ".join(f"{name} {escape(value)}" for name, value in facts if value is not None)
+    parts = "".join(f'<p dir="auto" style="margin:.2em 0">{escape(printable(part))}</p>' for part in noun.parts)
+    return f'<div>{parts}<div style="font-size:smaller;opacity:.75">{escape(noun.id)} · {told}</div></div>'
+
+
+@to_html.register
+def _(noun: WordRanking) -> str:
+    head = "<tr><th>word</th><th>mean score</th><th>spread</th><th>examples</th></tr>"
+    rows = "".join(
+        f"<tr><td><bdi>{escape(printable(row.word))}</bdi></td><td>{row.score:+.3f}</td>"
+        f"<td>{row.spread:.3f}</td><td>{row.count}</td></tr>"
+        for row in noun.words[:25]
+    )
+    return f"<table><caption>for {escape(noun.label)} · {escape(str(noun.recipe))}</caption>{head}{rows}</table>"
+
+
+def _steers(sign: str) -> bool:
+    return unicodedata.category(sign) in _RTL_AND_FRIENDS and sign != "\u200d"  # the joiner holds emoji together
+
+
+def _spelled(sign: str) -> str:
+    code = ord(sign)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
