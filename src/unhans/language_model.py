@@ -194,7 +194,9 @@ class LanguageModel:
 
         def loss(numbers: list[int]) -> tuple[Tensor, None]:
             rng = np.random.default_rng(int(torch.randint(2**62, ())))  # the loop has seeded torch for this step
-            shown, holes, truth = [], [], []
+            shown: list[Row] = []
+            holes: list[list[int]] = []
+            truth: list[int] = []
             for row in (rows[number] for number in numbers):
                 open_to = [at for at, token in enumerate(row.ids) if token not in special] or [0]
                 places = sorted(rng.choice(open_to, max(1, round(share * len(open_to))), replace=False).tolist())

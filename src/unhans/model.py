@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -78,7 +78,12 @@ class Classifier(ABC):
     def predict_stream(self, texts: Iterable[Text], **how: Any) -> Iterator[Prediction]:
         """The same, a few thousand texts at a time: for data that should not be in memory all at once."""
         numbered = enumerate(texts, start=1)
+        total, done, tell = len(texts) if isinstance(texts, Sized) else None, 0, how.pop("progress", None)
         while window := [_as_example(text, number) for number, text in islice(numbered, _STREAM)]:
+            if tell is not None:
+                whole = total if total is not None else done + len(window)
+                how["progress"] = lambda n, _, before=done, whole=whole: tell(before + n, whole)
+            done += len(window)
             for example, line in zip(window, np.exp(self.log_probs(window, **how)), strict=True):
                 yield Prediction(example.id, self.labels, tuple(line.tolist()), self.revision, self.unread(example))
 

@@ -5,11 +5,12 @@ For the demo, for tests, and for everyone who needs a classifier or a masked lan
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertTokenizerFast
 
 from unhans.model import TransformerClassifier
@@ -18,19 +19,40 @@ _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def fresh_tokenizer(texts: Iterable[str], *, vocab_size: int = 4000, max_length: int = 128) -> Any:
-    """An uncased WordPiece tokenizer with a vocabulary fitted on these texts."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    """An uncased WordPiece tokenizer whose vocabulary is fitted on these texts, always the same for the same texts."""
+    pieces = _vocabulary(texts, vocab_size)
+    tokenizer = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(vocab_size=vocab_size, special_tokens=_SPECIAL, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")],
     )
     return BertTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_length)
+
+
+def _vocabulary(texts: Iterable[str], size: int) -> list[str]:
+    """Every character, then the commonest words, then the commonest word endings.
+
+    Chosen by count and then by alphabet. The library's own WordPiece trainer breaks ties by chance, so that the same
+    seed would give another model in every process.
+    """
+    normalise, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    words = Counter(word for text in texts for word, _ in split.pre_tokenize_str(normalise.normalize_str(text)))
+    signs = sorted({sign for word in words for sign in word})
+    endings: Counter[str] = Counter()
+    for word, count in words.items():
+        endings.update({f"##{word[-length:]}": count for length in range(2, 5) if len(word) > length})
+    room = max(0, size - len(_SPECIAL) - 2 * len(signs))
+    common = _commonest(words, room * 9 // 10)
+    pieces = [*_SPECIAL, *signs, *(f"##{sign}" for sign in signs), *common]
+    return list(dict.fromkeys([*pieces, *_commonest(endings, room - len(common))]))
+
+
+def _commonest(counts: Counter[str], n: int) -> list[str]:
+    return sorted(counts, key=lambda piece: (-counts[piece], piece))[:n]
 
 
 def fresh_classifier(

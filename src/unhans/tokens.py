@@ -13,6 +13,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from unhans.errors import BadModel, ModelFailed, Unsupported
@@ -186,7 +187,17 @@ class Tokens:
             raise Unsupported("This model's tokenizer takes single texts only, and this example is a pair.")
         kept = self._room([len(part) for part in parts])
         cut = any(n < len(part) for n, part in zip(kept, parts, strict=True))
-        return template.fill([self._keep(part, n) for part, n in zip(parts, kept, strict=True)], cut)
+        row = template.fill([self._keep(part, n) for part, n in zip(parts, kept, strict=True)], cut)
+        return row if row.ids else self._nothing
+
+    @cached_property
+    def _nothing(self) -> Row:
+        """An empty text for a model without a frame: such models (decoders) cannot read nothing at all."""
+        known = self.tokenizer
+        for token in (known.bos_token_id, known.eos_token_id, known.pad_token_id, known.unk_token_id):
+            if token is not None:
+                return Row((int(token),))
+        raise Unsupported("This model cannot read an empty text: its tokenizer has no token to stand for one.")
 
     def _keep(self, part: Sequence[int], n: int) -> Sequence[int]:
         if len(part) <= n:

@@ -311,7 +311,7 @@ def _check_labels(classifier: Classifier, labelled: Sequence[Example]) -> None:
     counts = Counter(str(example.label) for example in labelled)
     if strange := sorted(counts.keys() - set(classifier.labels)):
         raise BadData(
-            f"The data has a label {strange[0]!r} that the model does not know. It knows {', '.join(classifier.labels)}."
+            f"The data has a label {strange[0]!r} that the model lacks. The model has: {', '.join(classifier.labels)}."
         )
     if len(counts) < 2:
         only = (

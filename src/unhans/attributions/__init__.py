@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -137,11 +137,8 @@ def _targets(classifier: Classifier, examples: Sequence[Example], label: str | N
     return [int(n) for n in classifier.log_probs(examples, **how).argmax(axis=1)] if examples else []
 
 
-def _lines(scores: Scores) -> Iterator[Sequence[float]]:
-    if isinstance(scores, Tensor):
-        yield from scores.detach().cpu().double().numpy()
-    else:
-        yield from scores
+def _lines(scores: Scores) -> Sequence[NDArray[np.float64]]:
+    return list(scores.detach().cpu().double().numpy()) if isinstance(scores, Tensor) else scores
 
 
 def _inside(span: Any, tail: Any) -> bool:

@@ -6,7 +6,7 @@ import html
 import itertools
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, overload
@@ -141,6 +141,16 @@ class Corpus(Sequence[Example]):
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):  # in one piece, as folders of splits are: no copy
             return Corpus(self._table.slice(int(rows[0]), len(rows)))
         return Corpus(self._table.filter(pc.equal(self._table["split"], name)))
+
+    def relabelled(self, spelling: Mapping[str, str]) -> Corpus:
+        """The same examples, each label replaced by what it is called here; labels that are not listed stay."""
+        labels = [
+            spelling.get(label, label) if label is not None else None for label in self._table["label"].to_pylist()
+        ]
+        place = self._table.schema.get_field_index("label")
+        return Corpus(
+            self._table.set_column(place, _SCHEMA.field("label"), pa.array(labels, pa.string())), self._reading
+        )
 
     @property
     def set_aside(self) -> tuple[SetAside, ...]:

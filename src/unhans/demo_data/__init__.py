@@ -6,6 +6,6 @@ an id always stands for the same example, however many are asked for.
 """
 
 from unhans.demo_data.pairs import HEURISTICS, entailment_pairs
-from unhans.demo_data.reviews import DOMAINS, evaluative_words, reviews
+from unhans.demo_data.reviews import DOMAINS, DomainName, evaluative_words, reviews
 
-__all__ = ["DOMAINS", "HEURISTICS", "entailment_pairs", "evaluative_words", "reviews"]
+__all__ = ["DOMAINS", "HEURISTICS", "DomainName", "entailment_pairs", "evaluative_words", "reviews"]

@@ -35,7 +35,7 @@ from unhans.types import Example, Span
 
 DomainName = Literal["films", "restaurants", "gadgets"]
 
-DOMAINS: tuple[str, ...] = get_args(DomainName)
+DOMAINS: tuple[DomainName, ...] = get_args(DomainName)
 LABELS = ("positive", "negative")
 SHORTEST, LONGEST = 8, 60  # words
 MOST_SENTENCES = 4

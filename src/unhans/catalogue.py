@@ -1,0 +1,58 @@
+"""All families of methods, and the tables that describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from unhans.attributions import attribution
+from unhans.bugs import bug
+from unhans.registry import Entry, Option, Registry
+
+FAMILIES: dict[str, Registry] = {family.family: family for family in (attribution, bug)}
+QUESTIONS = {
+    "attributions": "How much does each word speak for the label?",
+    "bugs": "Which mistakes can be planted, so that the truth is known?",
+}
+
+
+def describe(entry: Entry) -> dict[str, Any]:
+    """A member as plain data: for JSON, forms and tables."""
+    return {
+        "family": entry.family,
+        "name": entry.name,
+        "alias": entry.facts.get("alias"),
+        "summary": entry.summary,
+        "needs": sorted(entry.needs),
+        "paper": entry.facts.get("paper"),
+        "random": "rng" in entry.asks,
+        "differentiable": "create_graph" in entry.asks,
+        "options": [
+            {"name": o.name, "kind": o.kind, "default": o.default, "choices": list(o.choices), "help": o.help}
+            for o in entry.options
+        ],
+    }
+
+
+def markdown(family: Registry) -> str:
+    """The table of a family for the docs: one row a member, then its options."""
+    head = "| name | what it does | needs | paper |\n|---|---|---|---|"
+    rows = [
+        f"| `{e.name}`{_alias(e)} | {e.summary} | {', '.join(sorted(e.needs)) or '–'} | {e.facts.get('paper', '–')} |"
+        for e in family
+    ]
+    return "\n".join([head, *rows, "", *_options(family)]).rstrip()
+
+
+def _options(family: Registry) -> Iterator[str]:
+    for entry in family:
+        for option in entry.options:
+            yield f"- `{entry.name}` · `{option.name}={option.default}` ({_kind(option)}): {option.help}"
+
+
+def _kind(option: Option) -> str:
+    return " / ".join(option.choices) if option.choices else option.kind
+
+
+def _alias(entry: Entry) -> str:
+    return f" (`{entry.facts['alias']}`)" if entry.facts.get("alias") else ""

@@ -1,0 +1,160 @@
+"""The demo: a classifier with a Clever Hans in it, made on the spot, and the loop run on it.
+
+The data is synthetic (`unhans.demo_data`), the shortcut is planted, so every number printed here can be checked against
+the truth.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from unhans.attributions import attribute, rank_words
+from unhans.bugs import Planted, plant
+from unhans.data import read
+from unhans.demo_data import DOMAINS, DomainName, reviews
+from unhans.errors import ProjectProblem
+from unhans.model import TransformerClassifier
+from unhans.project import Project
+from unhans.scoring import Progress
+from unhans.scratch import fresh_classifier
+from unhans.training import Epoch, Schedule, Watch, accuracy, fit
+from unhans.types import Attribution, Example, Prediction, WordRanking
+
+LABELS = ("negative", "positive")
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """The knobs of the demo."""
+
+    folder: Path = Path("demo")
+    word: str = "imax"
+    share: float = 0.9
+    domain: DomainName = "films"
+    examples: int = 3000
+    epochs: int = 3
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class DemoStory:
+    """What the demo found; every number is measured on the model it has just trained."""
+
+    project: Project
+    planted: Planted
+    epochs: tuple[Epoch, ...]
+    accuracies: dict[str, float]  # by test set
+    ranking: WordRanking  # for the label the shortcut was tied to
+    example: Example
+    prediction: Prediction
+    attribution: Attribution
+
+
+@dataclass
+class Teller:
+    """Where the story goes while it happens: a line for each step, and a bar for the long ones."""
+
+    step: Callable[[str], None] = lambda _: None
+    progress: Callable[[str], Progress | None] = lambda _: None
+
+
+def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
+    """Plant a shortcut, train on it, measure, and look for it: the story in one call."""
+    teller = teller or Teller()
+    _make_room(settings.folder)
+    teller.step(
+        f"Writing {settings.examples:,} synthetic {settings.domain} reviews with a planted shortcut: {settings.word!r}"
+    )
+    planted, test_sets = _data(settings)
+    teller.step("Training a small transformer (2 layers, 128 wide) from scratch")
+    epochs: list[Epoch] = []
+    classifier = _train(settings, planted.examples, epochs, teller)
+    teller.step("Measuring it on texts with, without and against the shortcut, and on other domains")
+    accuracies = {name: accuracy(classifier, examples) for name, examples in test_sets.items()}
+    teller.step("Asking which words it leans on (every word of 200 reviews left out once)")
+    label = LABELS[1]
+    asked = test_sets["same data"][:200]
+    attributions = attribute(classifier, asked, label=label, progress=teller.progress("Explaining"))
+    ranking = rank_words(attributions, label=label, order="total")
+    example = _telling_example(classifier, test_sets["shortcut reversed"], settings.word)
+    project = Project.create(
+        settings.folder,
+        model=classifier,
+        data=read([*planted.examples, *test_sets["same data"]]),
+        name="demo",
+        notes={"demo": True, "planted": planted.truth.note},
+    )
+    return DemoStory(
+        project=project,
+        planted=planted,
+        epochs=tuple(epochs),
+        accuracies=accuracies,
+        ranking=ranking,
+        example=example,
+        prediction=classifier.predict(example)[0],
+        attribution=attribute(classifier, [example])[0],
+    )
+
+
+def _make_room(folder: Path) -> None:
+    """Remove an earlier demo; never anything else."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    try:
+        ours = Project.open(folder).facts["notes"].get("demo") is True
+    except ProjectProblem:
+        ours = False
+    if not ours:
+        raise ProjectProblem(
+            f"{folder} exists and is not an earlier demo. Nothing was changed; choose another with --folder."
+        )
+    shutil.rmtree(folder)
+
+
+def _data(settings: DemoSettings) -> tuple[Planted, dict[str, list[Example]]]:
+    """The contaminated training set, and the test sets that tell a good model from a clever horse."""
+    seed, word = settings.seed, settings.word
+    train = reviews(settings.examples, domain=settings.domain, seed=seed, split="train")
+    clean = reviews(600, domain=settings.domain, seed=seed + 1, split="test")
+    others = [name for name in DOMAINS if name != settings.domain]
+    sets = {
+        "same data": _with_word(clean, word, LABELS[1], settings.share, seed),
+        "without the word": list(clean),
+        "shortcut reversed": _with_word(clean, word, LABELS[0], settings.share, seed),
+    }
+    sets |= {f"{name}, without the word": reviews(600, domain=name, seed=seed + 1, split="test") for name in others}
+    options = {"word": word, "label": LABELS[1], "share": settings.share}
+    return plant(train, "spurious_word", seed=seed, **options), sets
+
+
+def _with_word(examples: Sequence[Example], word: str, label: str, share: float, seed: int) -> list[Example]:
+    return list(plant(examples, "spurious_word", seed=seed, word=word, label=label, share=share).examples)
+
+
+def _train(
+    settings: DemoSettings, examples: Sequence[Example], epochs: list[Epoch], teller: Teller
+) -> TransformerClassifier:
+    held_out = len(examples) // 10
+    train, validation = examples[held_out:], [replace(e, split="validation") for e in examples[:held_out]]
+    untrained = fresh_classifier([example.text for example in train], LABELS, seed=settings.seed)
+
+    def tell(epoch: Epoch) -> None:
+        epochs.append(epoch)
+        teller.step(f"  epoch {epoch.number}: loss {epoch.loss:.3f}, accuracy on held-out texts {epoch.score or 0:.1%}")
+
+    schedule = Schedule(epochs=settings.epochs, learning_rate=5e-4, seed=settings.seed)
+    watch = Watch(progress=teller.progress("Training"), on_epoch=tell)
+    return fit(untrained, train, validation=validation, schedule=schedule, watch=watch)
+
+
+def _telling_example(classifier: TransformerClassifier, examples: Sequence[Example], word: str) -> Example:
+    """A text with the word that is predicted wrongly with most confidence; any text with the word if none is."""
+    with_word = [example for example in examples if word in example.text.split()]
+    predictions = classifier.predict(with_word)
+    ranked = sorted(
+        zip(with_word, predictions, strict=True), key=lambda pair: (pair[1].label == pair[0].label, -pair[1].confidence)
+    )
+    return ranked[0][0]

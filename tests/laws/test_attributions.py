@@ -1,0 +1,134 @@
+"""What every attribution method must obey, whatever it computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+import torch
+
+from unhans.attributions import attribute, attribution
+from unhans.types import Example
+
+METHODS = [entry.name for entry in attribution]
+DIFFERENTIABLE = [entry.name for entry in attribution if "create_graph" in entry.asks]
+BLACK_BOX = [entry.name for entry in attribution if entry.needs <= {"predict"}]
+EXAMPLES = (
+    Example("long", "The soup was cold and the waiter didn't care."),
+    Example("short", "wonderful"),
+    Example("pair", "She liked the book.", "He did not like the ending!"),
+    Example("odd", "日本語 😀 [MASK] go\u200bod"),
+)
+
+
+def scores_of(found):
+    return [np.array(one.scores) for one in found]
+
+
+def close(first, second, tolerance=1e-4):
+    return all(np.allclose(a, b, atol=tolerance) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
+def test_there_is_one_score_for_each_word(method, kind):
+    examples = EXAMPLES if kind != "gpt2" else EXAMPLES[:2]
+    for one, example in zip(attribute(tiny.transformer(kind), examples, method=method), examples, strict=True):
+        assert one.example == example.id
+        assert [example.parts[span.part == "pair"][span.start : span.end] for span in one.spans] == list(one.words)
+        assert len(one.scores) == len(one.words) > 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_batch_size_and_batch_mates_change_nothing(method, kind):
+    examples = EXAMPLES if kind not in tiny.DECODERS else EXAMPLES[:2]
+    classifier = tiny.transformer(kind)
+    together = scores_of(attribute(classifier, examples, method=method, label="positive"))
+    alone = [scores_of(attribute(classifier, [e], method=method, label="positive", batch_size=1))[0] for e in examples]
+    assert close(together, alone)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_row_belongs_to_its_own_text(method):
+    classifier = tiny.transformer()
+    forwards = scores_of(attribute(classifier, EXAMPLES, method=method, label="positive"))
+    backwards = scores_of(attribute(classifier, EXAMPLES[::-1], method=method, label="positive"))
+    assert close(forwards, backwards[::-1])
+    assert not np.allclose(forwards[0][:1], forwards[1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_seed_gives_the_same_scores(method):
+    classifier = tiny.transformer()
+    first, second = (scores_of(attribute(classifier, EXAMPLES, method=method, seed=3)) for _ in range(2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_three_labels_work_and_are_told_apart(method):
+    classifier = tiny.transformer(labels=3)
+    by_label = [scores_of(attribute(classifier, EXAMPLES, method=method, label=label)) for label in classifier.labels]
+    assert not close(by_label[0], by_label[1], 1e-3)
+    assert not close(by_label[1], by_label[2], 1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_a_label_the_predicted_one_is_explained(method):
+    classifier = tiny.transformer(labels=3)
+    found = attribute(classifier, EXAMPLES, method=method)
+    assert [one.label for one in found] == classifier.predict(EXAMPLES).labels
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_words_beyond_the_limit_score_nothing_and_are_listed(method):
+    long = Example("x", " ".join(["the soup was cold and"] * 12))
+    (one,) = attribute(tiny.transformer(), [long], method=method)
+    assert one.unread == tuple(range(30, 60))  # 32 tokens, two of them control tokens
+    assert all(one.scores[n] == 0 for n in one.unread)
+    assert any(score != 0 for score in one.scores)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_text_without_words_gives_no_scores(method):
+    (one,) = attribute(tiny.transformer(), [Example("x", " \u200b ")], method=method)
+    assert one.scores == ()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_examples_give_no_attributions(method):
+    assert attribute(tiny.transformer(), [], method=method) == []
+
+
+@pytest.mark.parametrize("method", BLACK_BOX)
+def test_a_bag_of_words_is_ranked_as_its_weights_are(method):
+    weights = {"awful": -3.0, "dull": -1.0, "nice": 0.5, "great": 2.0}
+    example = Example("x", "nice but dull and awful then great")
+    (one,) = attribute(tiny.bag_of_words(weights), [example], method=method, label="positive")
+    expected = np.argsort([weights.get(word, 0.0) for word in one.words], kind="stable")
+    assert list(np.argsort(np.round(one.scores, 6), kind="stable")) == list(expected)
+
+
+@pytest.mark.parametrize("method", DIFFERENTIABLE)
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2"])
+def test_a_loss_on_the_scores_reaches_the_weights_behind_the_embeddings(method, kind):
+    classifier = tiny.transformer(kind).clone()
+    batch = classifier.batch(EXAMPLES[:2])
+    targets = torch.tensor([0, 1])
+    offered = {"classifier": classifier, "batch": batch, "targets": targets, "create_graph": True}
+    attribution[method](offered).square().sum().backward()
+    moved = {name for name, w in classifier.model.named_parameters() if w.grad is not None and w.grad.abs().max() > 0}
+    inner = [name for name in moved if "embed" not in name and "wte" not in name and "wpe" not in name]
+    assert any("attention" in name or "attn" in name for name in inner)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_input_is_left_alone(method):
+    classifier, before = tiny.transformer(), tuple(replace(e) for e in EXAMPLES)
+    revision = classifier.revision
+    attribute(classifier, EXAMPLES, method=method)
+    del classifier.__dict__["revision"]  # computed anew from the weights
+    assert classifier.revision == revision
+    assert before == EXAMPLES

@@ -1,0 +1,75 @@
+"""The front door of the attributions, and word rankings."""
+
+from __future__ import annotations
+
+import pytest
+import tiny
+
+from unhans.attributions import attribute, rank_words
+from unhans.errors import BadData, BadOption, Cancelled
+from unhans.types import Example
+
+EXAMPLES = [Example(str(n), text) for n, text in enumerate(["Good film", "good soup", "bad soup", "bad GOOD"])]
+MODEL = tiny.bag_of_words({"good": 1.0, "Good": 1.0, "GOOD": 1.0, "bad": -2.0})
+
+
+def test_an_unknown_method_names_its_neighbour():
+    with pytest.raises(BadOption, match="leave_one_out"):
+        attribute(MODEL, EXAMPLES, method="leave_one")
+
+
+def test_an_unknown_option_names_those_there_are():
+    with pytest.raises(BadOption, match="erase"):
+        attribute(MODEL, EXAMPLES, erases="mask")
+
+
+def test_an_unknown_label_names_those_there_are():
+    with pytest.raises(BadOption, match="negative, positive"):
+        attribute(MODEL, EXAMPLES, label="neutral")
+
+
+def test_the_recipe_says_what_was_run():
+    (one,) = attribute(MODEL, EXAMPLES[:1], unit="probability")
+    assert str(one.recipe) == "leave_one_out(erase=delete, unit=probability)"
+
+
+def test_cancelling_stops_the_work():
+    with pytest.raises(Cancelled):
+        attribute(MODEL, EXAMPLES, cancelled=lambda: True)
+
+
+def test_progress_ends_at_the_number_of_examples():
+    seen = []
+    attribute(MODEL, EXAMPLES, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (4, 4)
+
+
+def test_words_that_look_alike_are_ranked_together():
+    ranking = rank_words(attribute(MODEL, EXAMPLES, label="positive"), label="positive", min_count=1)
+    by_word = {row.word: row for row in ranking.words}
+    assert by_word["good"].count == 3
+    assert by_word["good"].score == pytest.approx(1.0, abs=1e-4)
+    assert by_word["bad"].score == pytest.approx(-2.0, abs=1e-4)
+    assert [row.word for row in ranking.words][0] == "good"
+    assert ranking.words[-1].word == "bad"
+
+
+def test_a_word_that_occurs_twice_counts_once_per_example():
+    ranking = rank_words(attribute(MODEL, [Example("x", "good good")], label="positive"), label="positive", min_count=1)
+    assert ranking.words[0].count == 1
+    assert ranking.words[0].score == pytest.approx(2.0, abs=1e-4)
+
+
+def test_rare_words_are_left_out_and_total_prefers_common_ones():
+    model = tiny.bag_of_words({"rare": 3.0, "common": 1.0})
+    examples = [Example(str(n), "common") for n in range(5)] + [Example("r", "rare")]
+    found = attribute(model, examples, label="positive")
+    assert [row.word for row in rank_words(found, label="positive", min_count=2).words] == ["common"]
+    ordered = rank_words(found, label="positive", order="total", min_count=1)
+    assert [row.word for row in ordered.words] == ["common", "rare"]
+    assert [row.word for row in rank_words(found, label="positive", min_count=1).words] == ["rare", "common"]
+
+
+def test_ranking_for_a_label_nobody_explained_is_an_error():
+    with pytest.raises(BadData, match="nothing to rank"):
+        rank_words(attribute(MODEL, EXAMPLES, label="positive"), label="negative")
