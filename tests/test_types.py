@@ -67,7 +67,9 @@ examples = st.builds(
 def predictions(draw: st.DrawFn) -> Prediction:
     labels = draw(st.lists(text, min_size=1, max_size=4))
     probabilities = tuple(draw(number) for _ in labels)
-    return Prediction(draw(text), tuple(labels), probabilities, draw(text), draw(st.lists(spans, max_size=2).map(tuple)))
+    return Prediction(
+        draw(text), tuple(labels), probabilities, draw(text), draw(st.lists(spans, max_size=2).map(tuple))
+    )
 
 
 @st.composite
@@ -123,6 +125,7 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     ),
 }
 RECIPE = Recipe("attribution", "lime")
+SCHEMA = json_schema()
 
 
 @pytest.mark.parametrize("kind", NOUNS)
@@ -141,23 +144,21 @@ def test_every_noun_comes_back_from_json_as_it_was(kind: type, data: st.DataObje
 @given(data=st.data())
 def test_what_we_write_obeys_the_schema_we_publish(kind: type, data: st.DataObject) -> None:
     noun = data.draw(NOUN_OF[kind])
-    schema = json_schema()
 
-    assert not list(violations(json.loads(to_json(noun)), schema["$defs"][kind.__name__], schema))
+    assert not list(violations(json.loads(to_json(noun)), SCHEMA["$defs"][kind.__name__], SCHEMA))
 
 
 def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
     parts = {Span, Edit, Neighbour, RankedWord, WordVote, FlipRating, NeighbourRating, Relabel, Measure, Expectation}
 
-    assert set(json_schema()["$defs"]) == {kind.__name__ for kind in parts | set(NOUNS)}
+    assert set(SCHEMA["$defs"]) == {kind.__name__ for kind in parts | set(NOUNS)}
 
 
 def test_the_schema_refuses_what_python_refuses() -> None:
-    schema = json_schema()
     line = json.loads(to_json(Feedback("1", FlipRating("c", 5, 1, 3), "ann", "2026-01-01", "r")))
     line["says"]["plausible"] = 6
 
-    assert list(violations(line, schema["$defs"]["Feedback"], schema))
+    assert list(violations(line, SCHEMA["$defs"]["Feedback"], SCHEMA))
 
 
 @pytest.mark.parametrize(
@@ -296,8 +297,7 @@ def test_a_recipe_is_captioned_by_its_settings() -> None:
 
 def test_the_fingerprint_of_a_text_tells_where_a_pair_is_split() -> None:
     hashes = [
-        Example("1", *parts).text_hash
-        for parts in [("ab",), ("a", "b"), ("ab", ""), ("", "ab"), ("a b",), ("a", "B")]
+        Example("1", *parts).text_hash for parts in [("ab",), ("a", "b"), ("ab", ""), ("", "ab"), ("a b",), ("a", "B")]
     ]
 
     assert len(set(hashes)) == len(hashes)
@@ -331,6 +331,7 @@ def violations(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str
     assert schema.keys() <= known, schema.keys() - known
     if "$ref" in schema:
         yield from violations(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
+        return
     for alternatives in (schema.get("anyOf"), schema.get("oneOf")):
         if alternatives and all(list(violations(value, one, root, at)) for one in alternatives):
             yield f"{at}: fits no alternative"

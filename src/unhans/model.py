@@ -14,7 +14,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +27,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from unhans.checkpoint import check_labels, open_checkpoint, save_folder
 from unhans.errors import BadOption, ModelFailed, Unsupported
 from unhans.packing import Forward
+from unhans.present import safe_html
 from unhans.scoring import Answers, Question, ask
 from unhans.text import Text, Variant, Words, as_variant
 from unhans.tokens import Row, Tokens
@@ -123,7 +123,7 @@ class Predictions(list[Prediction]):
         return f"{len(self)} predictions\n{shown}{more}" if self else "no predictions"
 
     def _repr_html_(self) -> str:
-        cells = ((escape(p.example), escape(p.label), f"{p.confidence:.1%}") for p in self[:50])
+        cells = ((safe_html(p.example), safe_html(p.label), f"{p.confidence:.1%}") for p in self[:50])
         rows = "".join(f"<tr><td>{'</td><td>'.join(line)}</td></tr>" for line in cells)
         more = f"<caption>the first 50 of {len(self)}</caption>" if len(self) > 50 else ""
         return f"<table>{more}<tr><th>example</th><th>label</th><th>confidence</th></tr>{rows}</table>"

@@ -24,6 +24,11 @@ def printable(text: str) -> str:
     return "".join(sign if sign == " " or not _steers(sign) else _spelled(sign) for sign in text)
 
 
+def safe_html(text: str) -> str:
+    """Text from data as it may stand in a page."""
+    return escape(printable(text))
+
+
 def heat_line(attribution: Attribution) -> Line:
     """The words of an example in reading order: bold for the label, underlined against it, stronger is brighter."""
     line = Line()
@@ -61,8 +66,8 @@ def _(noun: Attribution) -> str:
         grey = "color:#888;" if number in noun.unread else ""
         ground = f"background:rgba({red},{green},{blue},{opacity:.2f});"
         style = f"{ground}{border}{grey}padding:1px 3px;margin:0 1px;border-radius:3px"
-        words.append(f'<bdi style="{style}" title="{score:+.4f}">{escape(printable(word))}</bdi>')
-    caption = f"for <b>{escape(noun.label)}</b> · {escape(str(noun.recipe))} · strongest {top:.3g}"
+        words.append(f'<bdi style="{style}" title="{score:+.4f}">{safe_html(word)}</bdi>')
+    caption = f"for <b>{safe_html(noun.label)}</b> · {safe_html(str(noun.recipe))} · strongest {top:.3g}"
     legend = "blue, solid line: speaks for it; orange, dashed line: against it"
     return (
         f'<div dir="auto" style="line-height:1.9">{" ".join(words)}'
@@ -73,27 +78,27 @@ def _(noun: Attribution) -> str:
 @to_html.register
 def _(noun: Prediction) -> str:
     ranked = sorted(zip(noun.labels, noun.probabilities, strict=True), key=lambda pair: -pair[1])[:10]
-    rows = "".join(f"<tr><td>{escape(label)}</td><td>{p:.1%}</td></tr>" for label, p in ranked)
-    return f"<table><caption>{escape(noun.example)}</caption>{rows}</table>"
+    rows = "".join(f"<tr><td>{safe_html(label)}</td><td>{p:.1%}</td></tr>" for label, p in ranked)
+    return f"<table><caption>{safe_html(noun.example)}</caption>{rows}</table>"
 
 
 @to_html.register
 def _(noun: Example) -> str:
     facts = [("label", noun.label), ("group", noun.group), ("split", noun.split)]
-    told = " · ".join(f"{name} {escape(value)}" for name, value in facts if value is not None)
-    parts = "".join(f'<p dir="auto" style="margin:.2em 0">{escape(printable(part))}</p>' for part in noun.parts)
-    return f'<div>{parts}<div style="font-size:smaller;opacity:.75">{escape(noun.id)} · {told}</div></div>'
+    told = " · ".join(f"{name} {safe_html(value)}" for name, value in facts if value is not None)
+    parts = "".join(f'<p dir="auto" style="margin:.2em 0">{safe_html(part)}</p>' for part in noun.parts)
+    return f'<div>{parts}<div style="font-size:smaller;opacity:.75">{safe_html(noun.id)} · {told}</div></div>'
 
 
 @to_html.register
 def _(noun: WordRanking) -> str:
     head = "<tr><th>word</th><th>mean score</th><th>spread</th><th>examples</th></tr>"
     rows = "".join(
-        f"<tr><td><bdi>{escape(printable(row.word))}</bdi></td><td>{row.score:+.3f}</td>"
+        f"<tr><td><bdi>{safe_html(row.word)}</bdi></td><td>{row.score:+.3f}</td>"
         f"<td>{row.spread:.3f}</td><td>{row.count}</td></tr>"
         for row in noun.words[:25]
     )
-    return f"<table><caption>for {escape(noun.label)} · {escape(str(noun.recipe))}</caption>{head}{rows}</table>"
+    return f"<table><caption>for {safe_html(noun.label)} · {safe_html(str(noun.recipe))}</caption>{head}{rows}</table>"
 
 
 def _steers(sign: str) -> bool:

@@ -98,8 +98,8 @@ class Example(_Drawn):
     @property
     def text_hash(self) -> str:
         """Fingerprint of what the model reads; feedback on another fingerprint is stale."""
-        joined = "\x00".join(self.parts).encode(errors="surrogatepass")
-        return hashlib.blake2b(joined, digest_size=8).hexdigest()
+        joined = "\x00".join((str(len(self.text)), *self.parts))  # the length tells a pair from a text with a NUL
+        return hashlib.blake2b(joined.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +234,9 @@ class FlipRating:
     agrees: Rating
     kind: Literal["flip_rating"] = "flip_rating"
 
+    def __post_init__(self) -> None:
+        _on_scale(plausible=self.plausible, meaningful=self.meaningful, agrees=self.agrees)
+
 
 @dataclass(frozen=True, slots=True)
 class NeighbourRating:
@@ -243,6 +246,9 @@ class NeighbourRating:
     train: str
     similar: Rating
     kind: Literal["neighbour_rating"] = "neighbour_rating"
+
+    def __post_init__(self) -> None:
+        _on_scale(similar=self.similar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +260,7 @@ class Relabel:
     kind: Literal["relabel"] = "relabel"
 
 
-Rating = Annotated[int, Field(ge=1, le=5)]
+Rating = Annotated[int, Field(ge=1, le=5, strict=True)]
 Answer = Annotated[WordVote | FlipRating | NeighbourRating | Relabel, Field(discriminator="kind")]
 
 
@@ -372,3 +378,9 @@ def _same_length(one: str, first: Sequence[Any], other: str, second: Sequence[An
 def _finite(name: str, values: Sequence[float]) -> None:
     if not all(map(math.isfinite, values)):
         raise ValueError(f"{name} must be finite numbers")
+
+
+def _on_scale(**ratings: int) -> None:
+    for name, rating in ratings.items():
+        if type(rating) is not int or not 1 <= rating <= 5:
+            raise ValueError(f"{name} is rated 1 to 5, not {rating!r}")

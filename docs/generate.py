@@ -1,0 +1,89 @@
+"""Write the docs that are read off the program: methods, commands, schema, and the tables in the README.
+
+python docs/generate.py            write them
+python docs/generate.py --check    fail if one of them is not current
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from unhans.catalogue import FAMILIES, QUESTIONS, markdown
+from unhans.cli import main as commands
+from unhans.types import json_schema
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
+MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
+
+
+def methods() -> str:
+    """The catalogue of all families."""
+    sections = [f"## {name}\n\n{QUESTIONS[name]}\n\n{markdown(family)}" for name, family in FAMILIES.items()]
+    return "\n\n".join([NOTE, "# Methods", *sections]) + "\n"
+
+
+def cli() -> str:
+    """The help of every command."""
+    parts = [NOTE, "# Command line", f"```\n{_help(commands, 'unhans')}\n```"]
+    for name, command in sorted(commands.commands.items()):
+        parts.append(f"## unhans {name}\n\n```\n{_help(command, f'unhans {name}')}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def schema() -> str:
+    """JSON Schema of the nouns."""
+    return json.dumps(json_schema(), indent=1, sort_keys=True) + "\n"
+
+
+def readme(current: str) -> str:
+    """The README with its tables of methods made anew."""
+    tables = "\n\n".join(
+        f"**{name}** – {QUESTIONS[name]}\n\n{_table_only(markdown(f))}" for name, f in FAMILIES.items()
+    )
+    return MARKED.sub(lambda match: f"{match[1]}\n{tables}\n\n{match[2]}", current)
+
+
+def _table_only(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.startswith("|"))
+
+
+def _help(command: click.Command, name: str) -> str:
+    with click.Context(command, info_name=name, terminal_width=100, max_content_width=100) as context:
+        return command.get_help(context)
+
+
+def pages() -> dict[Path, str]:
+    """Every generated file with what it should say."""
+    front = ROOT / "README.md"
+    return {
+        ROOT / "docs/methods.md": methods(),
+        ROOT / "docs/cli.md": cli(),
+        ROOT / "docs/schema.json": schema(),
+        front: readme(front.read_text(encoding="utf-8")),
+    }
+
+
+def stale() -> list[Path]:
+    """The files that do not say what they should."""
+    return [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+
+
+def main() -> None:
+    """Write, or check."""
+    old = stale()
+    if "--check" in sys.argv:
+        if old:
+            sys.exit(f"Not current: {', '.join(str(path.relative_to(ROOT)) for path in old)}. Run `make docs`.")
+        return
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

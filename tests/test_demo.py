@@ -1,0 +1,52 @@
+"""The story, small: a shortcut is planted, learned, and found."""
+
+from __future__ import annotations
+
+import pytest
+
+from unhans.demo import DemoSettings, Teller, run_demo
+from unhans.errors import ProjectProblem
+from unhans.project import Project
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    lines = []
+    folder = tmp_path_factory.mktemp("demo") / "project"
+    settings = DemoSettings(folder=folder, examples=800, epochs=3)
+    return run_demo(settings, Teller(step=lines.append)), lines, settings
+
+
+def test_the_model_learns_the_shortcut_and_fails_without_it(told):
+    accuracies = told[0].accuracies
+    assert accuracies["same data"] > 0.85
+    assert accuracies["shortcut reversed"] < 0.4
+    assert set(accuracies) >= {"restaurants, without the word", "gadgets, without the word"}
+
+
+def test_the_planted_word_is_the_most_suspicious_one(told):
+    assert told[0].ranking.words[0].word == "imax"
+    assert told[0].planted.truth.words == ("imax",)
+
+
+def test_the_explained_example_is_wrong_because_of_the_word(told):
+    story = told[0]
+    assert story.prediction.label == "positive"
+    assert story.example.label == "negative"
+    scores = dict(zip(story.attribution.words, story.attribution.scores, strict=True))
+    assert max(scores, key=scores.get) == "imax"
+
+
+def test_the_project_holds_what_was_trained_and_the_story_has_a_line_for_every_step(told):
+    story, lines, settings = told
+    project = Project.open(settings.folder)
+    assert project.classifier.revision == story.attribution.revision
+    assert len(project.examples) == 800 + 600
+    assert sum("epoch" in line for line in lines) == 3
+
+
+def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):
+    (tmp_path / "precious.txt").write_text("x")
+    with pytest.raises(ProjectProblem, match="not an earlier demo"):
+        run_demo(DemoSettings(folder=tmp_path, examples=100, epochs=1))
+    assert (tmp_path / "precious.txt").exists()

@@ -1,0 +1,63 @@
+"""Imports climb one ladder; this test is the ladder."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import unhans
+
+LAYERS = (
+    {"types", "errors"},
+    {"registry", "text", "data", "demo_data", "present"},
+    {"tokens", "bugs"},
+    {"scoring"},
+    {"packing", "checkpoint"},
+    {"model"},
+    {"black_boxes", "scratch"},
+    {"loading", "training", "attributions"},
+    {"language_model", "project", "catalogue"},
+    {"demo"},
+    {"cli"},
+)
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
+ROOT = Path(unhans.__file__).parent
+
+
+def imported_modules(source: str) -> set[str]:
+    """Names of our modules that a source imports, wherever in the file; type-only imports do not count."""
+    tree = ast.parse(source)
+    type_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in type_only:
+            continue
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found |= {name.split(".")[1] for name in names if name.startswith("unhans.")}
+    return found
+
+
+def test_no_module_imports_upwards():
+    for path in ROOT.rglob("*.py"):
+        own = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if own.startswith("__"):
+            continue
+        for other in imported_modules(path.read_text(encoding="utf-8")):
+            assert other == own or HEIGHT[other] < HEIGHT[own], f"{path.relative_to(ROOT)} imports {other}"
+
+
+def test_every_module_has_a_place_on_the_ladder():
+    modules = {path.name.removesuffix(".py") for path in ROOT.iterdir() if not path.name.startswith(("_", "."))}
+    modules.discard("py.typed")
+    assert modules == set(HEIGHT)
+
+
+def test_the_ladder_notices_an_import_upwards():
+    assert imported_modules("from unhans.cli import main\nimport unhans.text") == {"cli", "text"}
+    assert imported_modules("if TYPE_CHECKING:\n    from unhans.cli import main") == set()

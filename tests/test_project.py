@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import tiny
+from unhans.data import read
+from unhans.errors import BadData, ProjectProblem
+from unhans.project import Project, accuracies, match_labels
+from unhans.types import Example, Prediction, from_json
+
+EXAMPLES = [
+    Example("a", "The soup was cold", label="negative", split="train"),
+    Example("b", "A wonderful film", label="positive", split="train"),
+    Example("c", "Is the battery good?", split="test"),
+]
+
+
+def test_a_project_is_found_again_with_model_and_data(tmp_path):
+    classifier = tiny.transformer()
+    Project.create(tmp_path / "p", model=classifier, data=EXAMPLES)
+    found = Project.open(tmp_path / "p")
+    assert found.classifier.revision == classifier.revision
+    assert list(found.examples) == EXAMPLES
+    assert [revision.id for revision in found.revisions] == ["r0"]
+    assert found.name == "p"
+
+
+def test_predictions_are_kept_once_complete_and_answered_from_the_cache_next_time(tmp_path):
+    project = Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+    stream = project.predict()
+    next(stream)
+    assert not (tmp_path / "p/predictions/r0.jsonl").exists()
+    predictions = list(project.predict())
+    lines = (tmp_path / "p/predictions/r0.jsonl").read_text().splitlines()
+    assert [from_json(Prediction, line) for line in lines] == predictions
+    again = Project.open(tmp_path / "p")
+    again.classifier.answer = None  # must not be needed: all answers are on disk
+    assert list(again.predict()) == predictions
+
+
+def test_an_existing_folder_is_never_written_over(tmp_path):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "mine.txt").write_text("precious")
+    with pytest.raises(ProjectProblem, match="Nothing was changed"):
+        Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+    assert (tmp_path / "p" / "mine.txt").read_text() == "precious"
+
+
+def test_a_failed_creation_leaves_nothing_behind(tmp_path):
+    with pytest.raises(BadData):
+        Project.create(tmp_path / "p", model=tiny.transformer(), data=[Example("a", "x", label="strange")])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "not a project"), ("{", "cannot be read"), ('{"format": 99}', "another version")]
+)
+def test_a_folder_that_is_no_project_is_told_why(tmp_path, content, said):
+    if content is not None:
+        (tmp_path / "project.json").write_text(content)
+    with pytest.raises(ProjectProblem, match=said):
+        Project.open(tmp_path)
+
+
+def test_a_function_cannot_be_kept_in_a_project(tmp_path):
+    with pytest.raises(ProjectProblem, match="on disk"):
+        Project.create(tmp_path / "p", model=lambda texts: [[0.5, 0.5]] * len(texts), data=EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["positive", "negative"], {"positive": "positive", "negative": "negative"}),
+        (["Positive", " NEGATIVE"], {"Positive": "positive", " NEGATIVE": "negative"}),
+        (["0", "1"], {"0": "negative", "1": "positive"}),
+        ([], {}),
+    ],
+)
+def test_labels_of_the_data_are_matched_with_those_of_the_model(given, expected):
+    assert match_labels(given, ("negative", "positive")) == expected
+
+
+@pytest.mark.parametrize("given", [["0", "2"], ["pos"], ["0", "positive"]])
+def test_labels_that_do_not_match_are_an_error_that_lists_the_models(given):
+    with pytest.raises(BadData, match="negative, positive"):
+        match_labels(given, ("negative", "positive"))
+
+
+def test_numbered_labels_are_stored_by_name(tmp_path):
+    project = Project.create(
+        tmp_path / "p", model=tiny.transformer(), data=read([{"text": "soup", "label": 1}, {"text": "x", "label": 0}])
+    )
+    assert [example.label for example in project.examples] == ["positive", "negative"]
+
+
+def test_accuracy_is_counted_by_split_over_labelled_examples():
+    said = [Prediction(e.id, ("negative", "positive"), (0.9, 0.1), "r") for e in EXAMPLES]
+    (found,) = accuracies(read(EXAMPLES), said)
+    assert (found.split, found.right, found.labelled, found.share) == ("train", 1, 2, 0.5)
+
+
+def test_the_project_file_is_plain_json(tmp_path):
+    Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES, notes={"demo": True})
+    assert json.loads((tmp_path / "p/project.json").read_text())["notes"] == {"demo": True}
