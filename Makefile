@@ -15,16 +15,18 @@ help:
 	@echo "make docs       write the generated docs anew"
 	@echo "make bench      the scoring core against the bare model and Hugging Face's pipeline"
 
-.venv/made: 
+.venv/made:
 	$(PYTHON) -m venv .venv
 	@touch $@
 
 # the product alone, then the tools of development: `make demo` need not wait for the latter
 .venv/installed: .venv/made pyproject.toml constraints.txt
+	@echo "Installing unhans and what it needs into .venv (a few minutes the first time) …"
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/developing: .venv/installed
+	@echo "Installing the tools of development …"
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 

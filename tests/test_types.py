@@ -211,6 +211,16 @@ def test_a_score_that_is_not_a_number_is_refused(score: float) -> None:
         Attribution("e", "l", ("a",), (Span(0, 1),), (score,), RECIPE, "r")
     with pytest.raises(ValueError, match="finite"):
         Prediction("e", ("a", "b"), (0.5, score), "r")
+    with pytest.raises(ValueError, match="finite"):
+        RankedWord("good", score, 0.0, 1, ("e",))
+    with pytest.raises(ValueError, match="finite"):
+        RankedWord("good", 0.0, score, 1, ("e",))
+    with pytest.raises(ValueError, match="finite"):
+        Neighbour("t", score)
+    with pytest.raises(ValueError, match="finite"):
+        Measure("accuracy", "test", None, score)
+    with pytest.raises(ValueError, match="finite"):
+        Measure("accuracy", "test", 0.5, 0.5, low=score, high=0.5)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "null"])
@@ -324,7 +334,7 @@ def test_a_noun_without_a_drawing_is_shown_escaped() -> None:
     assert "<script>" not in Example("1", "<script>alert(1)</script>")._repr_html_()
 
 
-def violations(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$") -> Any:
+def violations(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$") -> Any:  # noqa: PLR0912
     """Where a JSON value breaks a schema: the part of JSON Schema that our nouns use, and an error for any other."""
     known = {"$ref", "anyOf", "oneOf", "discriminator", "type", "properties", "required", "items", "prefixItems"}
     known |= {"minItems", "maxItems", "const", "enum", "minimum", "maximum", "title", "description", "default"}
@@ -361,10 +371,10 @@ def violations(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str
         prefix = schema.get("prefixItems", [])
         for i, item in enumerate(value):
             yield from violations(item, prefix[i] if i < len(prefix) else schema.get("items", {}), root, f"{at}[{i}]")
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "properties" in schema:
         yield from (f"{at}: lacks {name}" for name in schema.get("required", ()) if name not in value)
         for name, item in value.items():
-            if name not in schema.get("properties", {}):
+            if name not in schema["properties"]:
                 yield f"{at}: knows no {name}"
             else:
                 yield from violations(item, schema["properties"][name], root, f"{at}.{name}")

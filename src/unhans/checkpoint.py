@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +28,12 @@ from transformers.utils import logging as transformers_logging
 from unhans.errors import BadModel
 
 MAX_LABELS = 500
-_MAX_LAYERS = 1000
+_MAX_LAYERS = 100  # or as many as there are weights in the files
 _MAX_TOKENS = 1_000_000_000  # a tokenizer that does not state its limit says 1e30
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+_NEW_HEAD = 1_000_000  # numbers that a head may add to what is stored
+_LAYERS = re.compile(r"(layers?|experts|groups)$")
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".h5", ".npy", ".msgpack")
 _HEADS = {"classifier": AutoModelForSequenceClassification, "language_model": AutoModelForMaskedLM}
 Kind = Literal["classifier", "language_model"]
@@ -47,20 +49,26 @@ class Checkpoint:
 
 
 def open_checkpoint(
-    source: str | Path, kind: Kind, *, new_labels: Sequence[str] | None = None, new_head: bool = False
+    source: str | Path,
+    kind: Kind,
+    *,
+    new_labels: Sequence[str] | None = None,
+    new_head: bool = False,
+    seed: int = 0,
 ) -> Checkpoint:
     """Load a folder or a hub id as a classifier or a masked language model, or say in a sentence why not.
 
     A model without the head that is asked for is refused, because its head would be random; `new_labels` (for a
-    classifier) or `new_head` (for a language model) ask for a fresh head to be trained.
+    classifier) or `new_head` (for a language model) ask for a fresh head to be trained, drawn from the seed.
     """
     folder = _folder(source)
     config = _read_config(folder)
     shapes = _read_shapes(folder)
     _check_sizes(config, shapes)
-    if kind == "classifier" and new_labels is None:
-        _check_classifier(config)
-    model = _build(folder, kind, new_labels, allow_missing=new_head or new_labels is not None)
+    names = None if new_labels is None else check_labels(new_labels)
+    if kind == "classifier" and names is None:
+        check_classifier(config)
+    model = _build(folder, kind, shapes, names, new_head or names is not None, seed)
     tokenizer = _tokenizer(folder)
     _check_finite(model)
     rows = model.get_input_embeddings().weight.shape[0]
@@ -91,9 +99,10 @@ def save_folder(folder: str | Path, model: Any, tokenizer: Any) -> Path:
         with _quiet():
             model.save_pretrained(partial, safe_serialization=True)
             tokenizer.save_pretrained(partial)
-        for path in partial.iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+        for path in partial.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
         partial.chmod(0o755)
         partial.rename(target)
     except BaseException:
@@ -108,12 +117,13 @@ def token_limit(config: Any, tokenizer: Any) -> int:
     Tokenizers that do not know their limit claim 1e30, and then nothing would ever be cut.
     """
     claimed = tokenizer.model_max_length
-    limits = [int(claimed)] if claimed and claimed < _MAX_TOKENS else []
+    limits = [int(claimed)] if 0 < claimed < _MAX_TOKENS else []
     positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     if isinstance(positions, int) and positions > 0:
         # RoBERTa and its kin number positions from the padding index on, so the first ones are never used
         shifted = config.model_type in _SHIFTED_POSITIONS
-        limits.append(positions - (config.pad_token_id + 1) if shifted else positions)
+        first = 2 if config.model_type == "mpnet" else (config.pad_token_id or 0) + 1  # MPNet does not ask its config
+        limits.append(positions - first if shifted else positions)
     return min(limits, default=512)
 
 
@@ -125,25 +135,21 @@ _SHIFTED_POSITIONS = {
 
 def _folder(source: str | Path) -> Path:
     """The folder itself, or the hub's files fetched into the local cache: only those we would read."""
-    folder = Path(source).expanduser()
-    if folder.is_dir():
-        return folder
-    if folder.is_file():
-        raise BadModel(f"{source} is a file. Give the model's folder, the one with config.json in it.")
+    try:
+        folder = Path(source).expanduser()
+        if folder.is_dir():
+            return folder
+        if folder.is_file():
+            raise BadModel(f"{source} is a file. Give the model's folder, the one with config.json in it.")
+    except (OSError, RuntimeError) as error:  # a name too long for the disk; ~ of an unknown user
+        raise BadModel(f"There is no folder {str(source)[:200]}.") from error
     if isinstance(source, Path) or not _HUB_ID.fullmatch(source):
         raise BadModel(f"There is no folder {source}, and it is not a Hugging Face model id (like name/model) either.")
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(source, allow_patterns=_WANTED_FILES))
-    except (OSError, ValueError) as error:  # HTTP errors and time-outs are OSErrors in httpx and requests alike
-        reason = type(error).__name__
-        raise BadModel(
-            f"{source} is not a folder here, and the Hugging Face hub could not give it ({reason})."
-        ) from error
-    except Exception as error:  # the hub client's own tree of errors has no other common root
-        if type(error).__module__.split(".")[0] not in ("huggingface_hub", "httpx", "httpcore", "requests"):
-            raise
+    except Exception as error:  # the hub client's errors, httpx's and the disk's have no other common root
         reason = type(error).__name__
         raise BadModel(
             f"{source} is not a folder here, and the Hugging Face hub could not give it ({reason})."
@@ -158,14 +164,21 @@ def _read_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadModel(f"The config.json of {folder.name} is not valid JSON.") from error
-    kind = config.get("model_type") if isinstance(config, dict) else None
-    if kind not in CONFIG_MAPPING_NAMES:
-        if isinstance(config, dict) and config.get("auto_map"):
+    if not isinstance(config, dict):
+        raise BadModel(f"The config.json of {folder.name} does not describe a model.")
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or kind not in CONFIG_MAPPING_NAMES:
+        if config.get("auto_map"):
             raise BadModel(
                 "This model needs to run its own code (auto_map), which is not allowed. Ask for a converted one."
             )
         raise BadModel(f"The model type {kind!r} is not one that the installed transformers library knows.")
-    assert isinstance(config, dict)
+    if config.get("quantization_config"):
+        raise BadModel(f"The weights of {folder.name} are quantised. Only full-precision weights are read.")
+    if (folder / "adapter_config.json").exists():
+        raise BadModel(
+            f"{folder.name} is an adapter, which fetches its model from elsewhere. Merge the two first, and give that."
+        )
     return config
 
 
@@ -176,6 +189,7 @@ def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
         others = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
         found = f" It has {others[0]}, which could run code when loaded." if others else ""
         raise BadModel(f"{folder.name} has no weights in the safetensors format, and no other is read.{found}")
+    _check_index(folder / "model.safetensors.index.json", {path.name for path in files})
     shapes: dict[str, tuple[int, ...]] = {}
     for path in files:
         try:
@@ -186,26 +200,57 @@ def _read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def _check_index(path: Path, files: set[str]) -> None:
+    """Refuse an index of weights that leads to other files than these: out of the folder, or to a pickle."""
+    if not path.is_file():
+        return
+    try:
+        named = set(json.loads(path.read_text(encoding="utf-8"))["weight_map"].values())
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        raise BadModel(f"The index of the weights, {path.name}, is damaged.") from error
+    if not named <= files:
+        raise BadModel(f"The index of the weights, {path.name}, names files that are not safetensors of this folder.")
+
+
 def _check_sizes(config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse, before anything is built, counts that alone would keep the machine busy."""
+    limit = max(_MAX_LAYERS, len(shapes))
+    for name, value in _numbers(config):
+        if _LAYERS.search(name) and value > limit:
+            raise BadModel(
+                f"config.json describes a model with {name} = {value}, but there are only {len(shapes)} weights: "
+                "they do not belong together."
+            )
+        if name == "num_labels" and value > MAX_LABELS:
+            raise BadModel(f"{value} labels are too many: at most {MAX_LABELS} are supported.")
+
+
+def _numbers(config: Any) -> Iterator[tuple[str, float]]:
+    """Every number in a config with its name, at any depth."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _numbers(value)
+        elif isinstance(value, int | float):
+            yield str(name), value
+
+
+def _check_skeleton(kind: Kind, config: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuse a config that would build a far larger model than the weights could fill."""
-    stored = sum(math.prod(shape) for shape in shapes.values())
-    layers = next((config[key] for key in ("num_hidden_layers", "n_layers", "n_layer") if key in config), 1)
-    width = next((config[key] for key in ("hidden_size", "dim", "n_embd", "d_model") if key in config), 1)
-    inner = config.get("embedding_size", width)
-    vocabulary = config.get("vocab_size", 1)
-    sizes = (layers, width, inner, vocabulary)
-    if not all(isinstance(size, int) and size >= 0 for size in sizes):
-        raise BadModel("The sizes in config.json are not whole numbers.")
-    largest = max((max(shape, default=1) for shape in shapes.values()), default=1)
-    if layers > _MAX_LAYERS or vocabulary * min(inner, width) > stored or width > largest:
+    with torch.device("meta"):  # shapes without memory
+        built = sum(weight.numel() for weight in _HEADS[kind].from_config(config).parameters())
+    stored = sum(map(math.prod, shapes.values()))
+    if built > 2 * stored + _NEW_HEAD:
         raise BadModel(
-            f"config.json describes a model of {layers} layers, width {width} and {vocabulary} tokens, "
-            f"but the weights hold only {stored:,} numbers: they do not belong together."
+            f"config.json describes a model of {built:,} numbers, but the weights hold only {stored:,}: "
+            "they do not belong together."
         )
 
 
-def _check_classifier(config: Mapping[str, Any]) -> None:
+def check_classifier(config: Mapping[str, Any]) -> None:
+    """Refuse a config of something else than a choice among named labels."""
     problem, names = config.get("problem_type"), config.get("id2label")
+    if names is not None and not isinstance(names, dict):
+        raise BadModel("The model's label list (id2label in config.json) is not usable.")
     if problem == "regression" or (names is not None and len(names) == 1) or config.get("num_labels") == 1:
         raise BadModel(
             "This model has a single output: it measures something (regression) and does not choose among labels."
@@ -215,13 +260,14 @@ def _check_classifier(config: Mapping[str, Any]) -> None:
             "This model may give several labels to one text (multi-label). Only one label per text is supported."
         )
     if names is not None:
-        if not isinstance(names, dict) or len(names) > MAX_LABELS:
-            raise BadModel(f"The model's label list is not usable: at most {MAX_LABELS} named labels are supported.")
         check_labels([str(name) for name in names.values()])
+        if {str(number) for number in names} != set(map(str, range(len(names)))):
+            raise BadModel(f"The model's labels (id2label in config.json) are not numbered from 0 to {len(names) - 1}.")
 
 
-def check_labels(names: Sequence[str]) -> tuple[str, ...]:
-    """The label names if they can serve: at least two, each with a name of its own."""
+def check_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """The label names if they can serve: at least two, each with a name of its own. Numbers are taken as names."""
+    names = [str(label) for label in labels]
     if len(names) < 2:
         raise BadModel("A classifier needs at least two labels.")
     if len(names) > MAX_LABELS:
@@ -234,57 +280,85 @@ def check_labels(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _build(folder: Path, kind: Kind, new_labels: Sequence[str] | None, allow_missing: bool) -> Any:
+def _build(  # noqa: PLR0917 - the second half of open_checkpoint
+    folder: Path,
+    kind: Kind,
+    shapes: Mapping[str, tuple[int, ...]],
+    new_labels: Sequence[str] | None,
+    allow_missing: bool,
+    seed: int,
+) -> Any:
     settings: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    called = f"a {kind.replace('_', ' ')}"
     try:
-        with _quiet():
-            config = AutoConfig.from_pretrained(folder, **settings)
-            if hasattr(config, "auto_map"):
-                del config.auto_map  # a known architecture needs no code of its own; nor must an export carry the hint
-            if new_labels is not None:
-                config.id2label = dict(enumerate(check_labels(new_labels)))
-                config.label2id = {name: number for number, name in config.id2label.items()}
-                config.problem_type = None
+        with _quiet(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            config = _settle(AutoConfig.from_pretrained(folder, **settings), new_labels)
+            _check_skeleton(kind, config, shapes)
             model, report = _HEADS[kind].from_pretrained(
                 folder,
                 config=config,
                 use_safetensors=True,
                 dtype=torch.float32,
                 output_loading_info=True,
-                ignore_mismatched_sizes=new_labels is not None,
+                ignore_mismatched_sizes=True,  # looked at below, where we can say it better
                 **settings,
             )
-    except (RuntimeError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadModel(f"{folder.name} does not load as a {kind.replace('_', ' ')}: {_first_line(error)}") from error
+    except BadModel:
+        raise
+    except Exception as error:  # a hostile or damaged config can make the library raise anything
+        raise BadModel(f"{folder.name} does not load as {called}: {_first_line(error, folder)}") from error
+    other_size = sorted(name for name, *_ in report["mismatched_keys"])
     missing = sorted(report["missing_keys"])
+    if other_size and not allow_missing:
+        raise BadModel(
+            f"{folder.name} does not load as {called}: {other_size[0]} has another size than config.json says."
+        )
     if missing and not allow_missing:
         raise BadModel(
-            f"{folder.name} lacks weights that a {kind.replace('_', ' ')} needs (such as {missing[0]}); "
+            f"{folder.name} lacks weights that {called} needs (such as {missing[0]}); "
             "they would be random. Train the model first, or ask for a new head."
         )
-    if missing and not _is_head(model, missing):
-        raise BadModel(
-            f"{folder.name} lacks weights inside the model itself (such as {missing[0]}), not only the head."
-        )
+    if inner := [name for name in missing + other_size if not _is_head(model, name)]:
+        raise BadModel(f"{folder.name} lacks weights inside the model itself (such as {inner[0]}), not only the head.")
     return model
 
 
-def _is_head(model: Any, names: Sequence[str]) -> bool:
-    """Whether all these weights lie outside the encoder (its pooler counts as head: many encoders come without)."""
-    encoder = f"{model.base_model_prefix}."
-    return all(not name.startswith(encoder) or ".pooler." in name for name in names)
+def _settle(config: Any, new_labels: Sequence[str] | None) -> Any:
+    """The config without what a folder must not decide: code of its own, kernels to fetch, other forms of output."""
+    if hasattr(config, "auto_map"):
+        del config.auto_map  # a known architecture needs no code of its own; nor must an export carry the hint
+    config._attn_implementation = None
+    config._experts_implementation = None
+    config.return_dict = True
+    config.chunk_size_feed_forward = 0
+    if new_labels is not None:
+        config.id2label = dict(enumerate(new_labels))
+        config.label2id = {name: number for number, name in config.id2label.items()}
+        config.problem_type = None
+    return config
+
+
+def _is_head(model: Any, name: str) -> bool:
+    """Whether this weight lies outside the encoder (its pooler counts as head: many encoders come without)."""
+    return not name.startswith(f"{model.base_model_prefix}.") or ".pooler." in name
 
 
 def _tokenizer(folder: Path) -> Any:
     try:
         with _quiet():
-            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:
-        raise BadModel(f"The tokenizer of {folder.name} does not load: {_first_line(error)}") from error
+        raise BadModel(f"The tokenizer of {folder.name} does not load: {_first_line(error, folder)}") from error
     except BaseException as error:
         if type(error).__name__ == "PanicException":  # the Rust tokenizers' own, outside Exception
             raise BadModel(f"The tokenizer of {folder.name} is damaged.") from error
         raise
+    if not isinstance(tokenizer.model_max_length, int | float):
+        raise BadModel(f"The tokenizer of {folder.name} does not give its limit (model_max_length) as a number.")
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes up when the files are missing
+        raise BadModel(f"{folder.name} has no tokenizer that knows a single word: its files are missing or empty.")
+    return tokenizer
 
 
 def _check_finite(model: Any) -> None:
@@ -295,9 +369,9 @@ def _check_finite(model: Any) -> None:
             )
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: BaseException, folder: Path) -> str:
     """The first line of a library's message, without folders of this machine."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].replace(str(folder), "…")
     return re.sub(r"(/[\w.@+-]+){2,}/?", "…", line)[:200]
 
 

@@ -8,6 +8,7 @@ weights in place; a fix works on a `clone`.
 from __future__ import annotations
 
 import copy
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
@@ -36,6 +37,8 @@ from unhans.types import Example, Prediction, Span
 TOKEN_BUDGET = 2048  # tokens a batch: the plateau of the bare model's speed on CPUs (bench/scoring.py)
 _ALL = ("predict", "gradients", "train")
 _STREAM = 8192
+_PROBES = ("Don't you know? É 日本 😀 x_1", ("one text", "and  another"))
+_NO_MATTER = {"_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version", "use_cache"}
 
 
 class Classifier(ABC):
@@ -149,7 +152,7 @@ class Batch:
     @cached_property
     def owners(self) -> Tensor:
         """Number of each token's word; -1 for control tokens and padding."""
-        lines = [self.tokens.row_of_words(words)[1] for words in self.words]
+        lines = [self.tokens.row_of_words(words)[1] or (-1,) for words in self.words]
         return filled(lines, -1, self.padded_left).to(self.ids.device)
 
     @property
@@ -178,10 +181,10 @@ class TransformerClassifier(Classifier):
         names = model.config.id2label
         self.labels = check_labels([str(names[number]) for number in range(len(names))])
         self.model = model.eval().to(device or best_device())
-        if model.config.pad_token_id is None:  # decoders often have none; their heads need to know one
-            model.config.pad_token_id = (
-                tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-            )
+        pads = (model.config.pad_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+        known = range(model.get_input_embeddings().weight.shape[0])
+        # decoders often have none (or -1); their heads need to know one
+        model.config.pad_token_id = next(pad for pad in pads if pad in known)
         self.tokenizer, self.limit = tokenizer, limit
         self.tokens = Tokens(tokenizer, limit)
         self._forward = Forward(self.model, model.config.pad_token_id)
@@ -201,16 +204,24 @@ class TransformerClassifier(Classifier):
 
     @cached_property
     def revision(self) -> str:  # type: ignore[override]
-        """Fingerprint of the weights, the labels and the length limit: equal revisions give equal answers."""
-        digest = blake2b(repr((self.labels, self.limit, type(self.model).__name__)).encode(), digest_size=8)
+        """Fingerprint of weights, settings, labels, tokenizer and length limit: equal revisions give equal answers."""
+        config = {key: value for key, value in self.model.config.to_diff_dict().items() if key not in _NO_MATTER}
+        reads = [self._rows([as_variant(probe)]) for probe in (_PROBES if self.tokens.takes_pairs else _PROBES[:1])]
+        told = (self.labels, self.limit, type(self.model).__name__, reads, sorted(self.tokenizer.get_vocab().items()))
+        digest = blake2b(json.dumps([repr(told), config], sort_keys=True, default=str).encode(), digest_size=8)
         for name, weight in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
-            digest.update(weight.detach().cpu().contiguous().view(torch.uint8).numpy())
+            digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         return digest.hexdigest()
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Row]:
         """Token rows."""
-        return self.tokens.rows(variants)
+        return self._rows(variants)
+
+    def _rows(self, variants: Sequence[Variant]) -> list[Row]:
+        """Token rows; where nothing is left to read (tokenizers of decoders put no frame around it), one padding."""
+        nothing = Row((self.model.config.pad_token_id,))
+        return [row if row.ids else nothing for row in self.tokens.rows(variants)]
 
     def batches(self, questions: Sequence[Question]) -> Iterator[list[int]]:
         """Batches of about `TOKEN_BUDGET` tokens, rows of equal length together."""
@@ -251,13 +262,13 @@ class TransformerClassifier(Classifier):
 
     def batch(self, examples: Sequence[Example]) -> Batch:
         """The examples as tensors, for gradients and training."""
-        rows = self.tokens.rows([as_variant(example) for example in examples])
+        rows = self._rows([as_variant(example) for example in examples])
         left = self._forward.is_causal  # such a head reads the last token, so padding must stand before the text
         device = self.model.device
         mask = filled([(1,) * len(row) for row in rows], 0, left).to(device)
         return Batch(
             examples=tuple(examples),
-            ids=filled([row.ids for row in rows], self.model.config.pad_token_id or 0, left).to(device),
+            ids=filled([row.ids for row in rows], self.model.config.pad_token_id, left).to(device),
             mask=mask,
             types=filled([row.types or () for row in rows], 0, left).to(device) if rows[0].types is not None else None,
             positions=(mask.cumsum(1) - 1).clamp(min=0) if left else None,

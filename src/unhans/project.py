@@ -65,17 +65,14 @@ class Project:
             raise ProjectProblem(
                 "A project keeps its model on disk: give a model folder, a model id, ONNX file or address."
             )
-        corpus = data if isinstance(data, Corpus) else read(data)
-        corpus = with_labels_of(classifier, corpus)
+        corpus = with_labels_of(classifier, data if isinstance(data, Corpus) else read(data))
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
         try:
-            stored = isinstance(classifier, TransformerClassifier)
-            if isinstance(classifier, TransformerClassifier):
-                classifier.save(partial / _FIRST)
+            stored = _store_model(classifier, partial)
             (partial / "data").mkdir()
             write(corpus, partial / _DATA)
-            first = Revision("r0", None, Recipe("load", "load"), classifier.labels, folder=_FIRST if stored else None)
+            first = Revision("r0", None, Recipe("load", "load"), classifier.labels, folder=stored)
             facts = {
                 "format": _FORMAT,
                 "name": name or target.name,
@@ -152,6 +149,14 @@ class Project:
 
     def __repr__(self) -> str:
         return f"Project({self.name!r}, {len(self.examples)} examples, {len(self.revisions)} revisions)"
+
+
+def _store_model(classifier: Classifier, folder: Path) -> str | None:
+    """Copy the weights into the project, if there are weights; other models stay where they are."""
+    if not isinstance(classifier, TransformerClassifier):
+        return None
+    classifier.save(folder / _FIRST)
+    return _FIRST
 
 
 def with_labels_of(classifier: Classifier, corpus: Corpus) -> Corpus:

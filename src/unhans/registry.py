@@ -11,9 +11,12 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import math
+import operator
 import pkgutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -39,7 +42,7 @@ class Option:
         """The value in the option's own type; a string is parsed, as it comes from a command line."""
         try:
             return self._convert(value)
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError):
             wanted = f"one of {', '.join(self.choices)}" if self.choices else f"a value of type {self.kind}"
             raise BadOption(f"{self.name} must be {wanted}, not {value!r}.") from None
 
@@ -53,8 +56,15 @@ class Option:
         if isinstance(value, bool):  # bool is an int to Python, not to a user
             raise TypeError
         if self.kind == "int":
-            return int(value) if isinstance(value, str) else int(value.__index__())
-        return float(value) if self.kind == "float" else str(value)
+            return int(value) if isinstance(value, str) else operator.index(value)
+        if self.kind == "float":
+            number = float(value)
+            if not math.isfinite(number):
+                raise ValueError
+            return number
+        if not isinstance(value, str):
+            raise TypeError
+        return value
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class Registry:
         self.family, self.offers = family, offers
         self.broken: dict[str, str] = {}  # plug-ins that did not load, and why: one of them must not take all down
         self._package = package
+        self._lock = threading.RLock()
         self._entries: dict[str, Entry] = {}
         self._aliases: dict[str, str] = {}
 
@@ -110,11 +121,12 @@ class Registry:
             if stray := sorted(set(entry.asks) - set(self.offers)):
                 offers = ", ".join(self.offers)
                 raise TypeError(f"{self.family} {entry.name!r} asks for {', '.join(stray)}; on offer: {offers}")
-            if entry.name in self._entries:
-                raise ValueError(f"two {self.family} members are called {entry.name!r}")
+            names = [entry.name, *([facts["alias"]] if "alias" in facts else [])]
+            for name in names:
+                if name in self._entries or name in self._aliases:
+                    raise ValueError(f"two {self.family} members are called {name!r}")
             self._entries[entry.name] = entry
-            if alias := facts.get("alias"):
-                self._aliases[alias] = entry.name
+            self._aliases.update(dict.fromkeys(names[1:], entry.name))
             return function
 
         return add
@@ -126,7 +138,7 @@ class Registry:
         if name not in self._entries:
             near = difflib.get_close_matches(name, self._entries, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise BadOption(f"There is no {self.family} called {name!r}.{hint} There is: {', '.join(self.names)}.")
+            raise BadOption(f"There is no {name!r} among the {self.family}.{hint} There is: {', '.join(self.names)}.")
         return self._entries[name]
 
     def __iter__(self) -> Iterator[Entry]:
@@ -140,22 +152,25 @@ class Registry:
 
     def _discover(self) -> None:
         """Import the modules beside the front door, then whatever installed plug-ins declare."""
-        if self._package is None:
-            return
-        package, self._package = importlib.import_module(self._package), None
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{module.name}")
-        for point in entry_points(group=f"unhans.{self.family}"):
-            try:
-                point.load()
-            except Exception as error:  # noqa: BLE001 - somebody else's import; reported by `unhans methods`
-                self.broken[point.name] = f"{type(error).__name__}: {error}"
+        with self._lock:  # a second thread waits for the whole family; a plug-in that looks around does not
+            if self._package is None:
+                return
+            package, self._package = importlib.import_module(self._package), None
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{package.__name__}.{module.name}")
+            for point in entry_points(group=f"unhans.{self.family}"):
+                try:
+                    point.load()
+                except Exception as error:  # noqa: BLE001 - somebody else's import; reported by `unhans methods`
+                    self.broken[point.name] = f"{type(error).__name__}: {error}"
 
 
 def _describe(family: str, function: Callable[..., Any], facts: Mapping[str, Any]) -> Entry:
     """Read name, summary, requests (positional) and options (keyword-only) off a function."""
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters.values()
+    if odd := [str(p) for p in parameters if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]:
+        raise TypeError(f"{function.__name__} takes {', '.join(odd)}; a member names all that it asks for")
     return Entry(
         family=family,
         name=function.__name__,
@@ -171,8 +186,9 @@ def _option(parameter: inspect.Parameter, hint: Any) -> Option:
     help_text = ""
     if get_origin(hint) is Annotated:
         hint, help_text, *_ = get_args(hint)
-    if get_origin(hint) is Literal:
-        return Option(parameter.name, "choice", parameter.default, get_args(hint), help_text)
-    if hint not in _KINDS or parameter.default is parameter.empty:
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    kind = _KINDS.get(hint) if not choices else "choice" if all(isinstance(c, str) for c in choices) else None
+    if kind is None or parameter.default is parameter.empty:
         raise TypeError(f"option {parameter.name!r} needs a default and must be bool, int, float, str or Literal")
-    return Option(parameter.name, _KINDS[hint], parameter.default, (), help_text)  # type: ignore[arg-type]
+    option = Option(parameter.name, kind, parameter.default, choices, help_text)  # type: ignore[arg-type]
+    return replace(option, default=option.check(parameter.default))  # 1 for a float is 1.0: one recipe, one key

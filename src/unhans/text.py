@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import accumulate
 
 import regex
 
@@ -28,7 +29,11 @@ from unhans.types import Edit, Example, Part, Span
 _NO_SPACES = r"\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
 _LETTER = rf"(?:(?=[\p{{L}}\p{{N}}\p{{M}}_])(?![{_NO_SPACES}])\X)"
 _HIDDEN = r"(?:(?=[\p{Cf}\p{Cc}])(?!\s)\X)"
-_JOINER = r"(?:(?=['’‘ʼ‐‑-])\X|(?<=\p{N})(?=[.,:])\X(?=\p{N})|(?<=(?<!\p{L})\p{L})(?=\.)\X(?=\p{L}(?!\p{L})))"
+_SINGLE = rf"(?![{_NO_SPACES}])\p{{L}}"
+_JOINER = (
+    r"(?:(?=['’‘ʼ‐‑-])\X|(?<=\p{N})(?=[.,:])\X(?=\p{N})"
+    rf"|(?<=(?<!{_SINGLE})\p{{L}})(?=\.)\X(?={_SINGLE}(?!{_SINGLE})))"
+)
 _WORD = regex.compile(
     rf"https?://(?:(?!\s)\X)+"
     rf"|[@#]{_LETTER}+"
@@ -36,8 +41,8 @@ _WORD = regex.compile(
     rf"|\X"
 )
 _INVISIBLE = regex.compile(r"[\p{Z}\p{Cc}\p{Cf}]+")
-_CHUNK = regex.compile(r" *[^ ]+| +")
-_WOULD_MERGE = regex.compile(rf"(?![{_NO_SPACES}])[\p{{L}}\p{{N}}\p{{M}}_]")
+_CHUNK = regex.compile(r" *[^ ]+(?:(?<=\p{GCB=Prepend}) [^ ]*)*| +")  # a blank inside a grapheme ends nothing
+_APART = regex.compile(rf"[ \n].|(?:(?=\p{{L}})[{_NO_SPACES}]){{2}}", regex.DOTALL)  # two signs that never join
 
 
 class Hole(Enum):
@@ -96,7 +101,7 @@ def word_spans(text: str, part: Part = "text") -> list[Span]:
 
 def visible_form(word: str) -> str:
     """The form under which equal-looking words are counted together: composed, case-folded, hidden signs dropped."""
-    shown = "".join(sign for sign in word if unicodedata.category(sign) != "Cf")
+    shown = "".join(sign for sign in word if unicodedata.category(sign) not in ("Cf", "Cc"))
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", shown).casefold())
 
 
@@ -155,11 +160,9 @@ class Words:
                 parts[chunk.part].append(chunk.raw)
             elif chunk.lone is None or changes[chunk.lone] != "":
                 parts[chunk.part].extend(chunk.rebuilt(changes))
-        for number, (part, raw) in enumerate(zip(parts, self.parts, strict=True)):
-            if touched and part and isinstance(part[0], str):  # a new first word must not start with a blank
-                parts[number][0] = raw[: len(raw) - len(raw.lstrip(" "))] + part[0].lstrip(" ")
-            if part and part[0] == "":
-                del part[0]
+        for part, raw in zip(parts, self.parts, strict=True):
+            if touched and part:  # a new first word must not start with a blank
+                part[:1] = _starting(raw[: len(raw) - len(raw.lstrip(" "))], part[0])
         return Variant(tuple(map(tuple, parts)))
 
 
@@ -179,21 +182,21 @@ class _ChunkOfWords:
 
     def rebuilt(self, changes: Mapping[int, str | Hole]) -> list[Chunk]:
         """The chunk after the changes: nothing if all of it went, more than one if words had to be kept apart."""
-        done: list[Chunk] = []
         pieces: list[str | Hole] = []
-        deleted = False
+        seams: list[int] = []
+        changed = False
         for piece in self.pieces:
             new = piece if isinstance(piece, str) else changes.get(piece, self.strings[piece])
+            before, changed = changed, piece in changes
             if new == "":
-                deleted = True
                 continue
-            if deleted and _would_merge(pieces, new):  # "end.Next" without the stop is "end Next", not "endNext"
-                done.append(_chunk(pieces))
-                pieces = [" "]
+            if before or changed:
+                seams.append(len(pieces))
             pieces.append(new)
-            deleted = False
-        rest = _chunk(pieces)
-        return [*done, rest] if done or not isinstance(rest, str) or rest.strip(" ") else []
+        starts = [0, *_merging(pieces, seams)]
+        groups = [pieces[start:end] for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True)]
+        found = [_chunk(groups[0]), *(_chunk([" ", *group]) for group in groups[1:])]
+        return found if len(found) > 1 or not isinstance(found[0], str) or found[0].strip(" ") else []
 
 
 def _chunk(pieces: Sequence[str | Hole]) -> Chunk:
@@ -209,10 +212,24 @@ def _chunk(pieces: Sequence[str | Hole]) -> Chunk:
     return "".join(joined)  # type: ignore[arg-type]
 
 
-def _would_merge(before: Sequence[str | Hole], after: str | Hole) -> bool:
-    if not before or not isinstance(after, str) or not isinstance(before[-1], str) or not before[-1]:
-        return False
-    return bool(_WOULD_MERGE.match(before[-1][-1]) and _WOULD_MERGE.match(after[0]))
+def _starting(blanks: str, chunk: Chunk) -> list[Chunk]:
+    """The first chunk of a text, with these blanks before it and no others; nothing if nothing is left."""
+    first, *rest = (chunk,) if isinstance(chunk, str) else chunk
+    if isinstance(first, str):
+        first = blanks + first.lstrip(" ")
+    again = _chunk([piece for piece in (first, *rest) if piece != ""])
+    return [again] if again else []
+
+
+def _merging(pieces: Sequence[str | Hole], seams: Iterable[int]) -> list[int]:
+    """The seams that would end up inside a word: "end.Next" without the stop is "end Next", not "endNext"."""
+    strings = [piece if isinstance(piece, str) else "\n" for piece in pieces]
+    open_to = [seam for seam in seams if seam and not _APART.fullmatch(strings[seam - 1][-1] + strings[seam][0])]
+    if not open_to:
+        return []
+    at = [0, *accumulate(map(len, strings))]
+    inside = {place for span in word_spans("".join(strings)) for place in range(span.start + 1, span.end)}
+    return [seam for seam in open_to if at[seam] in inside]
 
 
 def _cut_into_chunks(raw: str, spans: Sequence[Span], part: int, first_word: int) -> Iterable[_ChunkOfWords]:

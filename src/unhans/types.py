@@ -126,6 +126,9 @@ class Prediction(_Drawn):
         """Probability of the predicted label."""
         return max(self.probabilities)
 
+    def __repr__(self) -> str:
+        return f"Prediction({self.example!r}: {self.label!r} {self.confidence:.1%})"
+
 
 @dataclass(frozen=True, slots=True)
 class Attribution(_Drawn):
@@ -145,6 +148,12 @@ class Attribution(_Drawn):
         _same_length("words", self.words, "spans", self.spans)
         _finite("scores", self.scores)
 
+    def __repr__(self) -> str:
+        strongest = sorted(zip(self.words, self.scores, strict=True), key=lambda pair: -abs(pair[1]))[:8]
+        told = ", ".join(f"{word!r} {score:+.3g}" for word, score in strongest)
+        more = ", …" if len(self.words) > 8 else ""
+        return f"Attribution({self.example!r} for {self.label!r} by {self.recipe}: {told}{more})"
+
 
 @dataclass(frozen=True, slots=True)
 class RankedWord:
@@ -156,6 +165,9 @@ class RankedWord:
     count: int  # number of examples
     examples: tuple[str, ...]  # ids of some of them, strongest first
 
+    def __post_init__(self) -> None:
+        _finite("score and spread", (self.score, self.spread))
+
 
 @dataclass(frozen=True, slots=True)
 class WordRanking(_Drawn):
@@ -165,6 +177,13 @@ class WordRanking(_Drawn):
     words: tuple[RankedWord, ...]
     recipe: Recipe
     revision: str
+
+    def __repr__(self) -> str:
+        rows = "\n".join(
+            f"  {row.word!r:20} {row.score:+.3f} ± {row.spread:.3f} in {row.count}" for row in self.words[:10]
+        )
+        more = f"\n  … and {len(self.words) - 10} more" if len(self.words) > 10 else ""
+        return f"{len(self.words)} words for {self.label!r} by {self.recipe}\n{rows}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +219,9 @@ class Neighbour:
 
     train: str
     score: float
+
+    def __post_init__(self) -> None:
+        _finite("score", (self.score,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +324,10 @@ class Measure:
     low: float | None = None
     high: float | None = None
     better: Literal["higher", "lower"] = "higher"
+
+    def __post_init__(self) -> None:
+        known = (value for value in (self.before, self.after, self.low, self.high) if value is not None)
+        _finite("measured values", tuple(known))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ from unhans.model import Classifier, TransformerClassifier
 from unhans.registry import Registry
 from unhans.scoring import Progress
 from unhans.text import Words, visible_form
-from unhans.types import Attribution, Example, RankedWord, WordRanking
+from unhans.types import Attribution, Example, RankedWord, Recipe, Span, WordRanking
 
 Scores = Tensor | Sequence[NDArray[np.float64]]
 """What a method returns: rows × words (zero beyond a row's last word), or one line of scores per example."""
 
 attribution = Registry(
     "attributions",
-    offers=("classifier", "words", "batch", "targets", "create_graph", "rng", "how"),
+    offers=("classifier", "words", "batch", "targets", "create_graph", "rng", "how"),  # how: what scoring takes
     package="unhans.attributions",
 )
 _EXAMPLES_AT_ONCE = 256  # for methods that query: enough variants to fill batches, few enough to show progress
@@ -54,45 +54,17 @@ def attribute(
     usable = [other.name for other in attribution if other.needs <= classifier.capabilities]
     classifier.require(entry.needs, method, f"Methods that work with it: {', '.join(usable)}.")
     recipe = entry.recipe(options, seed)
-    how = {"cancelled": cancelled}
-    examples = list(examples)
+    examples, how = list(examples), {"cancelled": cancelled}
     targets = _targets(classifier, examples, label, how)
     size = batch_size if "batch" in entry.asks else _EXAMPLES_AT_ONCE
     found: list[Attribution] = []
     for start in range(0, len(examples), size):
         some, goals = examples[start : start + size], targets[start : start + size]
-        offered: dict[str, Any] = {
-            "classifier": classifier,
-            "words": [Words(example) for example in some],
-            "targets": goals,
-            "create_graph": False,
-            "rng": np.random.default_rng([seed, start]),
-            "how": how,
-        }
-        if "batch" in entry.asks:
-            assert isinstance(classifier, TransformerClassifier)  # `needs` has made sure
-            offered["batch"] = classifier.batch(some)
-            offered["targets"] = torch.tensor(goals, device=classifier.model.device)
-        for example, words, goal, line in zip(
-            some, offered["words"], goals, _lines(entry(offered, **options)), strict=True
-        ):
-            gone = {(span.part, span.start): span for span in classifier.unread(example)}
-            unread = tuple(
-                n for n, span in enumerate(words.spans) if any(_inside(span, tail) for tail in gone.values())
-            )
-            scores = tuple(0.0 if n in unread else float(score) for n, score in enumerate(line[: len(words)]))
-            found.append(
-                Attribution(
-                    example.id,
-                    classifier.labels[goal],
-                    words.strings,
-                    words.spans,
-                    scores,
-                    recipe,
-                    classifier.revision,
-                    unread,
-                )
-            )
+        offered = _offer(classifier, some, goals, "batch" in entry.asks)
+        offered |= {"create_graph": False, "rng": np.random.default_rng([seed, start]), "how": how}
+        lines = _lines(entry(offered, **options))
+        for example, words, goal, line in zip(some, offered["words"], goals, lines, strict=True):
+            found.append(_wrap(classifier, example, words, label=classifier.labels[goal], line=line, recipe=recipe))
         if progress is not None:
             progress(len(found), len(examples))
     return found
@@ -137,9 +109,28 @@ def _targets(classifier: Classifier, examples: Sequence[Example], label: str | N
     return [int(n) for n in classifier.log_probs(examples, **how).argmax(axis=1)] if examples else []
 
 
-def _lines(scores: Scores) -> Sequence[NDArray[np.float64]]:
+def _lines(scores: Scores) -> Sequence[Any]:
     return list(scores.detach().cpu().double().numpy()) if isinstance(scores, Tensor) else scores
 
 
-def _inside(span: Any, tail: Any) -> bool:
-    return bool(span.part == tail.part and tail.start <= span.start < tail.end)
+def _offer(classifier: Classifier, examples: Sequence[Example], targets: Sequence[int], batch: bool) -> dict[str, Any]:
+    """Words and targets for methods that query; a batch and tensors for those that differentiate."""
+    if not batch:
+        return {"classifier": classifier, "words": [Words(example) for example in examples], "targets": targets}
+    assert isinstance(classifier, TransformerClassifier)  # `needs` has made sure
+    made = classifier.batch(examples)
+    goals = torch.tensor(targets, device=made.ids.device)
+    return {"classifier": classifier, "words": made.words, "targets": goals, "batch": made}
+
+
+def _wrap(
+    classifier: Classifier, example: Example, words: Words, *, label: str, line: Sequence[float], recipe: Recipe
+) -> Attribution:
+    tails = classifier.unread(example)
+    unread = tuple(n for n, span in enumerate(words.spans) if any(_inside(span, tail) for tail in tails))
+    scores = tuple(0.0 if n in unread else float(score) for n, score in enumerate(line[: len(words)]))
+    return Attribution(example.id, label, words.strings, words.spans, scores, recipe, classifier.revision, unread)
+
+
+def _inside(span: Span, tail: Span) -> bool:
+    return span.part == tail.part and tail.start <= span.start < tail.end
