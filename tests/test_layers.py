@@ -9,8 +9,8 @@ import unhans
 
 LAYERS = (
     {"types", "errors"},
-    {"registry", "text", "data", "demo_data", "present"},
-    {"tokens", "bugs"},
+    {"registry", "text", "demo_data", "present"},
+    {"data", "tokens", "bugs"},
     {"scoring"},
     {"packing", "checkpoint"},
     {"model"},

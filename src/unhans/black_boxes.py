@@ -58,13 +58,20 @@ class BlackBox(Classifier):
     def answer(self, questions: Sequence[Any]) -> Answers:
         """Log-probabilities, after checking that they are probabilities at all."""
         texts: Any = [question[0] if len(question) == 1 else question for question in questions]
-        given = np.asarray(self.probabilities(texts), dtype=np.float64)
+        given = _numbers(self.probabilities(texts))
         if given.shape != (len(texts), len(self.labels)):
             wanted = f"{len(texts)} × {len(self.labels)} probabilities"
             raise ModelFailed(f"The model gave an answer of shape {given.shape} where {wanted} were expected.")
         if not np.isfinite(given).all() or (given < -1e-6).any() or not np.allclose(given.sum(axis=1), 1, atol=1e-2):
             raise ModelFailed("The model's answers are not probabilities: each line must be positive and sum to 1.")
         return np.log(np.clip(given, _TINY, 1)).astype(np.float32)
+
+
+def _numbers(given: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelFailed("The model's answer is not a table of numbers, texts × labels.") from error
 
 
 class PredictFunction(BlackBox):
@@ -85,7 +92,7 @@ class PredictFunction(BlackBox):
             raise ModelFailed(f"Your predict function failed: {type(error).__name__}: {error}") from error
 
     def _count_labels(self) -> list[str]:
-        shape = np.asarray(self.probabilities(["one text"])).shape
+        shape = _numbers(self.probabilities(["one text"])).shape
         if len(shape) != 2:
             raise ModelFailed(f"A predict function gives texts × labels, not an answer of shape {shape}.")
         return [str(number) for number in range(shape[1])]
@@ -110,10 +117,9 @@ class OnnxClassifier(BlackBox):
     """An ONNX file: of a Hugging Face classifier (tokenizer and config.json beside it), or one that takes strings."""
 
     def __init__(self, path: Path, labels: Sequence[str] | None = None, max_length: int | None = None) -> None:
-        session = _onnx_session(path)
-        self._run = session.run
-        self._inputs = {given.name: given.type for given in session.get_inputs()}
-        self._outputs = [given.name for given in session.get_outputs()]
+        self._session = _onnx_session(path)
+        self._inputs = {given.name: given.type for given in self._session.get_inputs()}
+        self._rank = len(self._session.get_inputs()[0].shape)
         self.revision = blake2b(path.read_bytes(), digest_size=8).hexdigest()
         self._tokens: Tokens | None = None
         if "input_ids" in self._inputs:
@@ -121,8 +127,8 @@ class OnnxClassifier(BlackBox):
             self._tokens = Tokens(tokenizer, min(limit, max_length or limit))
             self._pad = tokenizer.pad_token_id or 0
         elif list(self._inputs.values()) != ["tensor(string)"]:
-            given = ", ".join(self._inputs)
-            raise BadModel(f"An ONNX text classifier takes input_ids or one string per text; this one takes: {given}.")
+            takes = ", ".join(self._inputs)
+            raise BadModel(f"An ONNX text classifier takes input_ids or one string per text; this one takes: {takes}.")
         self.labels = check_labels(labels if labels is not None else self._label_names(path.parent / "config.json"))
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Question]:
@@ -142,16 +148,20 @@ class OnnxClassifier(BlackBox):
         rows: Sequence[Row] = questions
         longest = max(map(len, rows))
 
-        def filled(lines: Sequence[Sequence[int]], fill: int) -> NDArray[np.int64]:
-            return np.array([[*line, *[fill] * (longest - len(line))] for line in lines], np.int64)
+        def filled(lines: Sequence[Sequence[int]], fill: int) -> NDArray[Any]:
+            return np.array([[*line, *[fill] * (longest - len(line))] for line in lines])
 
         feeds = {
             "input_ids": filled([row.ids for row in rows], self._pad),
             "attention_mask": filled([[1] * len(row) for row in rows], 0),
             "token_type_ids": filled([row.types or [0] * len(row) for row in rows], 0),
         }
-        logits = self._run(None, {name: value for name, value in feeds.items() if name in self._inputs})[0]
-        return np.asarray(logits, np.float32)
+        given = self._run({name: feeds[name] for name in feeds.keys() & self._inputs.keys()})[0]
+        logits: Answers = np.asarray(given, np.float32)
+        if logits.shape != (len(rows), len(self.labels)):
+            wanted = f"{len(rows)} × {len(self.labels)} logits"
+            raise ModelFailed(f"The ONNX file gave an answer of shape {logits.shape} where {wanted} were expected.")
+        return logits
 
     def padding(self, rows: Sequence[Any]) -> int:
         """Padded cells in such a batch."""
@@ -161,19 +171,33 @@ class OnnxClassifier(BlackBox):
         """The last output: a table of numbers, or one mapping from label to number per text."""
         if texts and not isinstance(texts[0], str):
             raise Unsupported("An ONNX file that takes strings classifies single texts, not pairs.")
-        shape = (len(texts), 1)
-        given = self._run(None, {next(iter(self._inputs)): np.array(texts, object).reshape(shape)})[-1]
+        given = self._ask_texts(texts)
         if isinstance(given, list):
             return [[float(line[key]) for key in line] for line in given]
         return given
 
+    def _ask_texts(self, texts: Sequence[Any]) -> Any:
+        strings = np.array(texts, object).reshape((len(texts), *[1] * (self._rank - 1)))
+        return self._run({next(iter(self._inputs)): strings})[-1]
+
+    def _run(self, feeds: Mapping[str, NDArray[Any]]) -> Any:
+        types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+        cast = {name: value.astype(types.get(self._inputs[name], value.dtype)) for name, value in feeds.items()}
+        try:
+            return self._session.run(None, cast)
+        except Exception as error:  # onnxruntime's errors have no root of their own
+            raise ModelFailed(f"The ONNX model failed: {type(error).__name__}.") from error
+
     def _label_names(self, config: Path) -> list[str]:
         if config.is_file():
-            names = json.loads(config.read_text(encoding="utf-8")).get("id2label", {})
-            if names:
-                return [str(names[key]) for key in sorted(names, key=int)]
+            try:
+                names = json.loads(config.read_text(encoding="utf-8")).get("id2label")
+                if names:
+                    return [str(names[key]) for key in sorted(names, key=int)]
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
+                raise BadModel("The config.json beside the ONNX file has no usable label names (id2label).") from error
         if self._tokens is None:
-            line = self._run(None, {next(iter(self._inputs)): np.array([["one text"]], object)})[-1][0]
+            line = self._ask_texts(["one text"])[0]
             return [str(key) for key in line] if isinstance(line, dict) else [str(n) for n in range(len(line))]
         raise BadModel("The ONNX folder has no config.json with label names. Give them: labels=[...].")
 
@@ -199,7 +223,7 @@ class HttpClassifier(BlackBox):
         self.revision = blake2b(url.encode(), digest_size=8).hexdigest()
         if labels is None:
             found = self._ask(["one text"])
-            labels = _labels_of(found) or [str(number) for number in range(len(_table(found, ())[0]))]
+            labels = _labels_of(found) or [str(number) for number in range(len(next(iter(_table(found, ())), ())))]
         self.labels = check_labels(labels)
 
     def probabilities(self, texts: Texts) -> Any:
@@ -210,6 +234,8 @@ class HttpClassifier(BlackBox):
 
     def _ask(self, inputs: Sequence[Any]) -> Any:
         for attempt in range(_TRIES):
+            if attempt:
+                time.sleep(_PAUSE * 2 ** (attempt - 1))
             try:
                 reply = self._client.post(self._url, json={"inputs": inputs, "parameters": {"top_k": None}})
                 if reply.status_code == 200:
@@ -217,21 +243,22 @@ class HttpClassifier(BlackBox):
                 problem = f"it answered with status {reply.status_code}"
                 if reply.status_code not in _TRY_AGAIN:
                     break
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
                 problem = f"no answer ({type(error).__name__})"
-            except ValueError:
+            except (ValueError, RecursionError):
                 problem = "its answer is not JSON"
                 break
-            time.sleep(_PAUSE * 2**attempt)
         raise ModelFailed(f"The service could not be used: {problem}. Nothing was changed; try again when it works.")
 
 
 def _labels_of(answer: Any) -> list[str] | None:
     if isinstance(answer, dict):
-        return answer.get("labels")
+        names = answer.get("labels")
+        return [str(name) for name in names] if isinstance(names, list) else None
     first = answer[0] if isinstance(answer, list) and answer else None
-    if isinstance(first, list) and first and isinstance(first[0], dict):
-        return sorted(str(item.get("label")) for item in first)
+    line = answer if isinstance(first, dict) else first  # one text's answer may come unwrapped
+    if isinstance(line, list) and line and isinstance(line[0], dict):
+        return sorted(str(item.get("label")) for item in line)
     return None
 
 
@@ -239,9 +266,10 @@ def _table(answer: Any, labels: Sequence[str]) -> list[list[float]]:
     """The three shapes of answer as texts × labels."""
     try:
         if isinstance(answer, dict):
+            names = [str(name) for name in answer.get("labels") or labels]
+            order = [names.index(label) for label in labels or names]
             given = answer["probabilities"]
-            names = answer.get("labels", labels)
-            return [[line[list(names).index(label)] for label in labels] if labels else line for line in given]
+            return [[float(line[place]) for place in order] if order else list(line) for line in given]
         if isinstance(answer[0], dict):  # one text, unwrapped
             answer = [answer]
         if isinstance(answer[0][0], dict):

@@ -354,6 +354,7 @@ def _tokenizer(folder: Path) -> Any:
         if type(error).__name__ == "PanicException":  # the Rust tokenizers' own, outside Exception
             raise BadModel(f"The tokenizer of {folder.name} is damaged.") from error
         raise
+    tokenizer.init_kwargs.pop("auto_map", None)  # as with the model: an export must not name code
     if not isinstance(tokenizer.model_max_length, int | float):
         raise BadModel(f"The tokenizer of {folder.name} does not give its limit (model_max_length) as a number.")
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes up when the files are missing

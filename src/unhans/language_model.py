@@ -28,6 +28,7 @@ from unhans.text import Hole, Variant, as_variant
 from unhans.tokens import Row, Tokens
 from unhans.training import Schedule, Watch, optimise, similar_lengths
 
+_BLANKS = ("Ġ", "▁")  # how tokens that begin with a blank are written
 _FILL_BUDGET = TOKEN_BUDGET // 2  # every hole costs a line as long as the vocabulary
 
 
@@ -76,9 +77,9 @@ class LanguageModel:
         if not texts:
             raise BadData("A language model needs texts to be fitted on, and there are none.")
         if encoder is not None:
-            found = open_checkpoint(encoder, "language_model", new_head=True)
-            learner = cls(found.model, found.tokenizer, min(found.limit, max_length))
             schedule, share = schedule or Schedule(epochs=2), mask_share or 0.15
+            found = open_checkpoint(encoder, "language_model", new_head=True, seed=schedule.seed)
+            learner = cls(found.model, found.tokenizer, min(found.limit, max_length))
         else:
             # found by trial: about a minute on two cores, whatever the number of texts
             epochs = min(40, max(1, round(24_000 / len(texts))))
@@ -122,7 +123,8 @@ class LanguageModel:
         rows = self.tokens.rows(variants)
         mask = self.tokens.hole_id(Hole.MASK)
         holes = [[at for at, token in enumerate(row.ids) if token == mask] for row in rows]
-        wanted = [_holes_after_blank(variant) for variant in variants]
+        wanted = [_holes_after_blank(variant, self._start_is_blank) for variant in variants]
+        seen = [self._seen(v) if row.cut else range(len(w)) for v, row, w in zip(variants, rows, wanted, strict=True)]
         results: list[list[list[Filler]]] = [[[] for _ in blanks] for blanks in wanted]
         asked = [number for number, found in enumerate(holes) if found]
         done = 0
@@ -132,8 +134,8 @@ class LanguageModel:
             numbers = [asked[place] for place in batch]
             lines = iter(self._log_probs([rows[n] for n in numbers], [holes[n] for n in numbers]))
             for number in numbers:
-                for hole, after_blank in zip(range(len(holes[number])), wanted[number], strict=False):
-                    results[number][hole] = self._best(next(lines), k, whole_words, after_blank)
+                for hole in seen[number]:
+                    results[number][hole] = self._best(next(lines), k, whole_words, wanted[number][hole])
             done += len(batch)
             if progress is not None:
                 progress(done, len(asked))
@@ -142,6 +144,19 @@ class LanguageModel:
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all."""
         return save_folder(folder, self.model, self.tokenizer)
+
+    def _seen(self, variant: Variant) -> list[int]:
+        """Which of the masked words (by number) are left of a text that had to be cut."""
+        mask = self.tokens.hole_id(Hole.MASK)
+        parts = [self.tokens._ids(part) for part in variant.parts]
+        seen: list[int] = []
+        first = 0
+        for ids, room in zip(parts, self.tokens._room([len(ids) for ids in parts]), strict=True):
+            places = [at for at, token in enumerate(ids) if token == mask]
+            kept = set(self.tokens._keep(range(len(ids)), room))
+            seen.extend(first + number for number, at in enumerate(places) if at in kept)
+            first += len(places)
+        return seen
 
     def _log_probs(self, rows: Sequence[Row], holes: Sequence[Sequence[int]]) -> Tensor:
         with torch.inference_mode():
@@ -171,13 +186,20 @@ class LanguageModel:
         usable = [
             n for n, s in enumerate(self._strings) if n not in special and s.replace("'", "").replace("-", "").isalnum()
         ]
-        pieces = [n for n in usable if raw[n].startswith("##")]
-        opening = [n for n in usable if raw[n].startswith(("Ġ", "▁"))]
+        opening = [n for n in usable if raw[n].startswith(_BLANKS)]
         if not opening:  # WordPiece marks what continues a word, byte-level BPE and SentencePiece what begins one
-            words = torch.tensor([n for n in usable if n not in set(pieces)])
+            words = torch.tensor([n for n in usable if not raw[n].startswith("##")])
             return {True: words, False: words}
-        glued = [n for n in usable if n not in set(opening) and len(self._strings[n]) > 1]
+        # without the mark it may be the end of a word ("ing"); it is taken for a word if it also occurs with the mark
+        known = {self._strings[n].lower() for n in opening}
+        glued = [n for n in usable if not raw[n].startswith(_BLANKS) and self._strings[n].lower() in known]
         return {True: torch.tensor(opening), False: torch.tensor(glued or opening)}
+
+    @cached_property
+    def _start_is_blank(self) -> bool:
+        """Whether the tokenizer marks a text's first word like any other, as SentencePiece does."""
+        first = self.tokens.rows([as_variant("the")])[0].ids
+        return any(token.startswith(_BLANKS) for token in self.tokenizer.convert_ids_to_tokens(list(first)))
 
     def _gap_task(
         self, rows: Sequence[Row], schedule: Schedule, share: float
@@ -216,13 +238,13 @@ def _fingerprint(rows: Sequence[Row]) -> str:
     return blake2b(repr([row.ids for row in rows]).encode(), digest_size=8).hexdigest()
 
 
-def _holes_after_blank(variant: Variant) -> list[bool]:
-    """For each masked word: does it stand after a blank (True), or at the start of a text or against other signs?"""
+def _holes_after_blank(variant: Variant, start_is_blank: bool) -> list[bool]:
+    """For each masked word: does it stand after a blank (True) or against other signs?"""
     found: list[bool] = []
     for part in variant.parts:
         for number, chunk in enumerate(part):
             for place, piece in enumerate(chunk if isinstance(chunk, tuple) else ()):
                 if piece is Hole.MASK:
-                    before = chunk[place - 1] if place else None
-                    found.append(number > 0 and isinstance(before, str) and not before.strip(" "))
+                    before = chunk[place - 1] if place else " " if number == 0 and start_is_blank else None
+                    found.append(isinstance(before, str) and before.endswith(" "))
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unhans.black_boxes import HttpClassifier, OnnxClassifier, PredictFunction, SklearnPipeline
-from unhans.checkpoint import token_limit
+from unhans.checkpoint import check_classifier, token_limit
 from unhans.errors import BadModel
 from unhans.model import Classifier, TransformerClassifier
 
@@ -52,19 +52,29 @@ def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
 def _from_path(
     source: str | Path, labels: Sequence[str] | None, max_length: int | None, device: str | None
 ) -> Classifier:
-    path = Path(source).expanduser()
-    if path.suffix == ".onnx" or (
-        path.is_dir() and not any(path.glob("*.safetensors")) and (path / "model.onnx").is_file()
-    ):
-        path = path if path.suffix == ".onnx" else path / "model.onnx"
-        if not path.is_file():
-            raise BadModel(f"There is no file {source}.")
-        return OnnxClassifier(path, labels, max_length)
-    return TransformerClassifier.open(source, labels=labels, max_length=max_length, device=device)
+    path = _onnx_file(source)
+    if path is None:
+        return TransformerClassifier.open(source, labels=labels, max_length=max_length, device=device)
+    if not path.is_file():
+        raise BadModel(f"There is no file {source}.")
+    return OnnxClassifier(path, labels, max_length)
+
+
+def _onnx_file(source: str | Path) -> Path | None:
+    """The ONNX file that this names, or that is all there is in the folder it names."""
+    try:
+        path = Path(source).expanduser()
+        if path.suffix == ".onnx":
+            return path
+        only = not any(path.glob("*.safetensors")) and (path / "model.onnx").is_file()
+    except (OSError, RuntimeError, ValueError):  # not a name that a disk could have: the next door says so
+        return None
+    return path / "model.onnx" if only else None
 
 
 def _from_objects(model: Any, tokenizer: Any, max_length: int | None, device: str | None) -> Classifier:
     if not type(model).__name__.endswith("ForSequenceClassification"):
         raise BadModel(f"{type(model).__name__} is not a sequence classifier.")
+    check_classifier(model.config.to_dict())
     limit = token_limit(model.config, tokenizer)
     return TransformerClassifier(model, tokenizer, min(limit, max_length or limit), device or str(model.device))

@@ -14,8 +14,8 @@ from rich.text import Text as Line
 
 from unhans.types import Attribution, Example, Prediction, WordRanking, to_html
 
-_FOR, _AGAINST = (0, 114, 178), (230, 159, 0)  # colour-blind safe, see trust-and-ux.md U-05
-_STRONGEST = 0.6  # opacity of the strongest word: dark text stays readable on both colours
+_FOR, _AGAINST = (0, 114, 178), (230, 159, 0)  # blue and orange differ for every kind of colour blindness
+_STRONGEST = {_FOR: 0.6, _AGAINST: 0.45}  # opacity of the strongest word: text keeps a contrast of 4.5 in both themes
 _RTL_AND_FRIENDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -59,8 +59,8 @@ def _(noun: Attribution) -> str:
     top = scale(noun.scores)
     words = []
     for number, (word, score) in enumerate(zip(noun.words, noun.scores, strict=True)):
-        red, green, blue = _FOR if score > 0 else _AGAINST
-        opacity = 0.0 if number in noun.unread else _STRONGEST * min(1.0, abs(score) / top)
+        red, green, blue = colour = _FOR if score > 0 else _AGAINST
+        opacity = 0.0 if number in noun.unread else _STRONGEST[colour] * min(1.0, abs(score) / top)
         line = "solid" if score > 0 else "dashed"
         border = f"border-bottom:2px {line} rgba({red},{green},{blue},{min(1.0, opacity * 1.6):.2f});"
         grey = "color:#888;" if number in noun.unread else ""
@@ -78,8 +78,7 @@ def _(noun: Attribution) -> str:
 @to_html.register
 def _(noun: Prediction) -> str:
     ranked = sorted(zip(noun.labels, noun.probabilities, strict=True), key=lambda pair: -pair[1])[:10]
-    rows = "".join(f"<tr><td>{safe_html(label)}</td><td>{p:.1%}</td></tr>" for label, p in ranked)
-    return f"<table><caption>{safe_html(noun.example)}</caption>{rows}</table>"
+    return html_table(("label", "probability"), [(label, f"{p:.1%}") for label, p in ranked], noun.example)
 
 
 @to_html.register
@@ -92,13 +91,21 @@ def _(noun: Example) -> str:
 
 @to_html.register
 def _(noun: WordRanking) -> str:
-    head = "<tr><th>word</th><th>mean score</th><th>spread</th><th>examples</th></tr>"
-    rows = "".join(
-        f"<tr><td><bdi>{safe_html(row.word)}</bdi></td><td>{row.score:+.3f}</td>"
-        f"<td>{row.spread:.3f}</td><td>{row.count}</td></tr>"
-        for row in noun.words[:25]
-    )
-    return f"<table><caption>for {safe_html(noun.label)} · {safe_html(str(noun.recipe))}</caption>{head}{rows}</table>"
+    rows = [(row.word, f"{row.score:+.3f}", f"{row.spread:.3f}", str(row.count)) for row in noun.words[:25]]
+    return html_table(("word", "mean score", "spread", "examples"), rows, f"for {noun.label} · {noun.recipe}")
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A plain table; every cell is escaped, and what looks like a number stands at the right."""
+
+    def cell(tag: str, text: str) -> str:
+        side = "right" if text[:1] in "+-0123456789" and text[-1:] in "0123456789%" else "left"
+        return f'<{tag} style="text-align:{side};padding:2px 10px"><bdi>{safe_html(text)}</bdi></{tag}>'
+
+    lines = [f"<tr>{''.join(cell('th', title) for title in head)}</tr>"]
+    lines += [f"<tr>{''.join(cell('td', text) for text in row)}</tr>" for row in rows]
+    told = f'<div style="font-size:smaller;opacity:.75">{safe_html(caption)}</div>' if caption else ""
+    return f'<div>{told}<table style="border-collapse:collapse">{"".join(lines)}</table></div>'
 
 
 def _steers(sign: str) -> bool:

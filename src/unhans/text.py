@@ -225,11 +225,17 @@ def _merging(pieces: Sequence[str | Hole], seams: Iterable[int]) -> list[int]:
     """The seams that would end up inside a word: "end.Next" without the stop is "end Next", not "endNext"."""
     strings = [piece if isinstance(piece, str) else "\n" for piece in pieces]
     open_to = [seam for seam in seams if seam and not _APART.fullmatch(strings[seam - 1][-1] + strings[seam][0])]
-    if not open_to:
-        return []
-    at = [0, *accumulate(map(len, strings))]
-    inside = {place for span in word_spans("".join(strings)) for place in range(span.start + 1, span.end)}
-    return [seam for seam in open_to if at[seam] in inside]
+    found: list[int] = []
+    while open_to:
+        at = [0, *accumulate(map(len, strings))]
+        inside = {place for span in word_spans("".join(strings)) for place in range(span.start + 1, span.end)}
+        merging = [seam for seam in open_to if at[seam] in inside]
+        if not merging:
+            break
+        for seam in merging:  # once they are apart, other pieces may find together: look again
+            strings[seam] = "\n" + strings[seam]
+        found += merging
+    return sorted(found)
 
 
 def _cut_into_chunks(raw: str, spans: Sequence[Span], part: int, first_word: int) -> Iterable[_ChunkOfWords]:

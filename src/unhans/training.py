@@ -106,7 +106,7 @@ def fit(
     def score() -> float:
         return accuracy(student, validation or ())
 
-    run = f"{classifier.revision} {_fingerprint(labelled)}"
+    run = f"{classifier.revision} {_fingerprint(labelled)} {_fingerprint(validation or ())}"
     optimise(student.model, batches, loss, schedule, score if validation else None, checkpoints, run, watch or Watch())
     return student.clone()  # a fresh object: the student's fingerprint and caches were those of other weights
 
@@ -179,21 +179,26 @@ def _step(  # noqa: PLR0917 - see optimise
             task, extra = loss()
         whole = task if extra is None else task + extra
         if not torch.isfinite(whole):
-            raise TrainingDiverged(
-                f"Training diverged at step {step} (the loss is not a number). The model you started from is unchanged."
-                " Try a lower learning rate, or a lower strength of the extra loss."
-            )
+            raise _diverged(step, "the loss is")
         optimizer.zero_grad(set_to_none=True)
         accelerator.backward(whole)
     if accelerator.num_processes > 1:
         for weight in model.parameters():
             if weight.grad is not None:
                 weight.grad = accelerator.reduce(weight.grad, "mean")
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    if not torch.isfinite(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)):
+        raise _diverged(step, "the gradient is")
     for group in optimizer.param_groups:
         group["lr"] = rate
     optimizer.step()
     return float(task.detach()), None if extra is None else float(extra.detach())
+
+
+def _diverged(step: int, what: str) -> TrainingDiverged:
+    return TrainingDiverged(
+        f"Training diverged at step {step} ({what} not a number). The model you started from is unchanged."
+        " Try a lower learning rate, or a lower strength of the extra loss."
+    )
 
 
 class _State:
@@ -211,6 +216,8 @@ class _State:
         places = [folder / name for name in ("current", "new", "old")] if folder is not None else []
         if whole := [place for place in places if (place / "state.json").is_file()]:
             self._load(whole[0])
+            if whole[0] != places[0]:  # else the next save would begin by deleting the only state there is
+                whole[0].rename(places[0])
 
     def exhausted(self, patience: int | None) -> bool:
         return patience is not None and self.worse >= patience
@@ -255,7 +262,8 @@ class _State:
             new / "optimizer.safetensors",
         )
         told = {"run": self.run, "epoch": self.epoch, "step": self.step, "worse": self.worse, "best": self.best}
-        (new / "state.json").write_text(json.dumps(told | {"losses": self.losses}))  # last: its presence says whole
+        (new / "unfinished.json").write_text(json.dumps(told | {"losses": self.losses}))
+        (new / "unfinished.json").rename(new / "state.json")  # last, and at once: its presence says whole
         shutil.rmtree(old, ignore_errors=True)
         if current.exists():
             current.rename(old)

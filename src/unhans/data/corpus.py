@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 from bisect import bisect_right
 from collections import Counter
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unhans.present import html_table
 from unhans.types import Example, Span
 
 _SCHEMA = pa.schema(
@@ -189,13 +189,10 @@ class Corpus(Sequence[Example]):
         return f"<Corpus: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        shown = ("id", "text", "pair", "label", "group", "split")
-        head = "".join(f"<th>{name}</th>" for name in shown)
-        body = "".join(
-            "<tr>" + "".join(f'<td dir="auto">{_cell(getattr(e, name))}</td>' for name in shown) + "</tr>"
-            for e in self[:_ROWS_SHOWN]
-        )
-        return f"<p>{html.escape(self.summary())}</p><table><tr>{head}</tr>{body}</table>"
+        first = list(self[:_ROWS_SHOWN])
+        names = ("id", "text", "pair", "label", "group", "split")
+        shown = [name for name in names if any(getattr(example, name) is not None for example in first)]
+        return html_table(shown, [[_cell(getattr(e, name)) for name in shown] for e in first], self.summary())
 
     @cached_property
     def _batches(self) -> list[pa.RecordBatch]:
@@ -346,6 +343,5 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _cell(value: str | None) -> str:
-    if value is None:
-        return ""
-    return html.escape(value if len(value) <= _CHARACTERS_SHOWN else value[:_CHARACTERS_SHOWN] + "…")
+    text = value or ""
+    return text if len(text) <= _CHARACTERS_SHOWN else text[:_CHARACTERS_SHOWN] + "…"
