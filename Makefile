@@ -53,7 +53,8 @@ format: .venv/developing
 	$(BIN)/ruff format .
 
 bench: .venv/developing
-	$(BIN)/python bench/scoring.py
+	$(BIN)/python bench/scoring.py --json bench/results/scoring.json
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf .venv demo

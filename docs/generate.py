@@ -19,6 +19,7 @@ from unhans.types import json_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
+FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -49,6 +50,20 @@ def readme(current: str) -> str:
     return MARKED.sub(lambda match: f"{match[1]}\n{tables}\n\n{match[2]}", current)
 
 
+def scoring(current: str) -> str:
+    """The page on scoring with the committed figures of `bench/scoring.py --json bench/results/scoring.json`."""
+    told = json.loads((ROOT / "bench/results/scoring.json").read_text(encoding="utf-8"))
+    head = "| shape | tokens | variants of | share of the limit | pipeline(batch_size=32) | pipeline() |"
+    rows = [
+        f"| {r['shape']} | {r['tokens']} | {r['kind']} ({r['different']} different of {r['variants']}) | "
+        f"{r['of the limit']:.2f} | {r['against batched']:.1f}x | {r['against default']:.1f}x |"
+        for r in told["results"]
+    ]
+    bars = [f"- {bar}" for bar in told["bars"]]
+    text = "\n".join([f"Measured with {told['machine']}.", "", head, "|---|---|---|---|---|---|", *rows, "", *bars])
+    return FIGURES.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
+
+
 def _table_only(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
@@ -60,12 +75,13 @@ def _help(command: click.Command, name: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file with what it should say."""
-    front = ROOT / "README.md"
+    front, speed = ROOT / "README.md", ROOT / "docs/scoring.md"
     return {
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
         ROOT / "docs/schema.json": schema(),
         front: readme(front.read_text(encoding="utf-8")),
+        speed: scoring(speed.read_text(encoding="utf-8")),
     }
 
 

@@ -83,6 +83,7 @@ def init(project: Path, model: str, data: Path, labels: str | None, as_json: boo
 
     with _bar("Reading") as progress:
         corpus = read(data, labels=labels.split(",") if labels else None, progress=progress, **columns)  # type: ignore[arg-type]
+    _tell("Checking and copying the model …")
     made = Project.create(project, model=model, data=corpus)
     facts = {
         "project": str(project),
@@ -109,6 +110,7 @@ def predict(project: Path | None, model: str | None, data: Path | None, texts: t
     from unhans.loading import load
     from unhans.project import Project, accuracies, with_labels_of
 
+    _tell("Loading the model …")
     opened = Project.open(project) if project else None
     if opened is None and model is None:
         raise BadOption("Give a project, or a --model with --data or --text.")
@@ -285,6 +287,12 @@ def _verdict(accuracies: dict[str, float]) -> str:
     return f"The shortcut did not take: {same:.0%} with it, {reversed_:.0%} against it."
 
 
+def _tell(line: str) -> None:
+    """A word to someone who waits, where someone is looking."""
+    if sys.stderr.isatty():
+        click.echo(line, err=True)
+
+
 def _plain(text: str) -> str:
     """One line without control characters: what data says must not steer the terminal."""
     from unhans.present import printable
@@ -299,7 +307,13 @@ def _bars() -> Iterator[Callable[[str], Callable[[int, int | None], None]]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+        redirect_stdout=sys.stdout.isatty(),  # lines appear above the bar; a file or pipe must get them untouched
+    ) as progress:
 
         def bar(title: str) -> Callable[[int, int | None], None]:
             task = progress.add_task(title, total=None)
