@@ -14,6 +14,8 @@ help:
 	@echo "make check      lint, types, and whether the generated docs are current"
 	@echo "make docs       write the generated docs anew"
 	@echo "make bench      the scoring core against the bare model and Hugging Face's pipeline"
+	@echo "make format     let ruff mend what it can"
+	@echo "make clean      remove .venv and the demo"
 
 .venv/made:
 	$(PYTHON) -m venv .venv

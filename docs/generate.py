@@ -52,7 +52,10 @@ def readme(current: str) -> str:
 
 def scoring(current: str) -> str:
     """The page on scoring with the committed figures of `bench/scoring.py --json bench/results/scoring.json`."""
-    told = json.loads((ROOT / "bench/results/scoring.json").read_text(encoding="utf-8"))
+    figures = ROOT / "bench/results/scoring.json"
+    if not figures.exists():
+        return current
+    told = json.loads(figures.read_text(encoding="utf-8"))
     head = "| shape | tokens | variants of | share of the limit | pipeline(batch_size=32) | pipeline() |"
     rows = [
         f"| {r['shape']} | {r['tokens']} | {r['kind']} ({r['different']} different of {r['variants']}) | "
@@ -69,7 +72,8 @@ def _table_only(text: str) -> str:
 
 
 def _help(command: click.Command, name: str) -> str:
-    with click.Context(command, info_name=name, terminal_width=100, max_content_width=100) as context:
+    settings = {**commands.context_settings, "terminal_width": 100, "max_content_width": 100}
+    with click.Context(command, info_name=name, **settings) as context:
         return command.get_help(context)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import tiny
 
+import tiny
 from unhans.attributions import attribute, rank_words
 from unhans.errors import BadData, BadOption, Cancelled
 from unhans.types import Example
@@ -50,7 +50,7 @@ def test_words_that_look_alike_are_ranked_together():
     assert by_word["good"].count == 3
     assert by_word["good"].score == pytest.approx(1.0, abs=1e-4)
     assert by_word["bad"].score == pytest.approx(-2.0, abs=1e-4)
-    assert [row.word for row in ranking.words][0] == "good"
+    assert ranking.words[0].word == "good"
     assert ranking.words[-1].word == "bad"
 
 

@@ -57,8 +57,10 @@ def test_init_prints_json(tmp_path, model, data):
 def test_init_names_columns_and_labels(tmp_path, model):
     path = tmp_path / "d.csv"
     path.write_text("body,gold\nsoup,1\n")
-    done = run("init", str(tmp_path / "p"), "--model", model, "--data", str(path), "--text", "body", "--label", "gold")
+    named = ("--text-column", "body", "--label-column", "gold", "--labels", "1=positive")
+    done = run("init", str(tmp_path / "p"), "--model", model, "--data", str(path), *named)
     assert done.exit_code == 0, done.output
+    assert "No text occurs twice." in done.output
 
 
 def test_predict_shows_a_table_and_accuracy(tmp_path, model, data):
@@ -67,7 +69,8 @@ def test_predict_shows_a_table_and_accuracy(tmp_path, model, data):
     assert done.exit_code == 0, done.output
     assert "of 2 labelled examples" in done.output
     assert "\x1b]0;evil" not in done.output
-    assert (tmp_path / "p" / "predictions" / "r0.jsonl").read_text().count("\n") == 3
+    (kept,) = (tmp_path / "p" / "predictions").iterdir()
+    assert kept.read_text().count("\n") == 3
 
 
 def test_predict_prints_one_noun_per_line(model):
@@ -76,9 +79,49 @@ def test_predict_prints_one_noun_per_line(model):
     assert [line.labels for line in lines] == [("negative", "positive")] * 2
 
 
-def test_predict_takes_a_data_file(model, data):
+def test_predict_takes_a_data_file_and_says_what_was_set_aside(model, data):
     done = run("predict", "--model", model, "--data", data)
     assert "Accuracy" in done.output
+    assert "1 set aside" in done.stderr
+    assert "1 set aside" in run("predict", "--model", model, "--data", data, "--json").stderr
+
+
+def test_predict_takes_pairs(model):
+    done = run("predict", "--model", model, "--text", "soup", "--pair", "film", "--json")
+    assert done.stdout.count("\n") == 1
+    assert run("predict", "--model", model, "--text", "soup", "--pair", "a", "--pair", "b").exit_code == 2
+
+
+def test_markup_in_a_text_is_only_text(model):
+    done = run("predict", "--model", model, "--text", r"x \[/foo] [red]y[/red]")
+    assert done.exit_code == 0, done.output
+    assert r"x \[/foo] [red]y[/red]" in done.output
+
+
+def test_labels_that_do_not_match_do_not_stop_predicting(tmp_path, model):
+    path = tmp_path / "d.csv"
+    path.write_text("text,label\nsoup,good\nfilm,bad\n")
+    done = run("predict", "--model", model, "--data", str(path))
+    assert done.exit_code == 0, done.output
+    assert "Accuracy is not measured" in done.stderr
+    named = run("predict", "--model", model, "--data", str(path), "--labels", "good=positive,bad=negative")
+    assert "of 2 labelled examples" in named.output
+
+
+def test_another_model_on_a_projects_data_matches_labels_anew(tmp_path, model, data):
+    run("init", str(tmp_path / "p"), "--model", model, "--data", data)
+    other = tiny.save_folder(tmp_path / "three", labels=3)
+    done = run("predict", str(tmp_path / "p"), "--model", str(other))
+    assert "Accuracy is not measured" in done.stderr
+
+
+def test_a_closed_pipe_is_no_failure(model):
+    words = [sys.executable, "-m", "unhans", "predict", "--model", model, "--json", *["--text", "soup"] * 40]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert "unforeseen" not in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(
@@ -109,7 +152,7 @@ def test_debug_shows_the_traceback():
 
 def test_methods_lists_every_member_with_options_and_as_json():
     assert "leave_one_out (loo)" in run("methods").output
-    assert "-o erase=delete" in run("methods", "attributions").output
+    assert "erase=delete" in run("methods", "attributions").output
     listed = json.loads(run("methods", "--json").stdout)
     assert {entry["family"] for entry in listed} == {"attributions", "bugs"}
     loo = next(entry for entry in listed if entry["name"] == "leave_one_out")

@@ -47,6 +47,16 @@ def test_the_project_holds_what_was_trained_and_the_story_has_a_line_for_every_s
 
 def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):
     (tmp_path / "precious.txt").write_text("x")
-    with pytest.raises(ProjectProblem, match="not an earlier demo"):
-        run_demo(DemoSettings(folder=tmp_path, examples=100, epochs=1))
+    for place in (tmp_path, tmp_path / "precious.txt"):
+        with pytest.raises(ProjectProblem, match="not an earlier demo"):
+            run_demo(DemoSettings(folder=place, examples=100, epochs=1))
     assert (tmp_path / "precious.txt").exists()
+
+
+def test_an_interrupted_demo_leaves_the_earlier_one(told):
+    def stop(line):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(told[2], Teller(step=stop))
+    assert Project.open(told[2].folder).classifier.revision == told[0].attribution.revision

@@ -7,7 +7,7 @@ import pytest
 import tiny
 from unhans.data import read
 from unhans.errors import BadData, ProjectProblem
-from unhans.project import Project, accuracies, match_labels
+from unhans.project import Project, _lasting, count, match_labels
 from unhans.types import Example, Prediction, from_json
 
 EXAMPLES = [
@@ -23,17 +23,21 @@ def test_a_project_is_found_again_with_model_and_data(tmp_path):
     found = Project.open(tmp_path / "p")
     assert found.classifier.revision == classifier.revision
     assert list(found.examples) == EXAMPLES
-    assert [revision.id for revision in found.revisions] == ["r0"]
+    assert [revision.id for revision in found.revisions] == [classifier.revision]
+    assert found.revisions[0].at is not None
     assert found.name == "p"
 
 
 def test_predictions_are_kept_once_complete_and_answered_from_the_cache_next_time(tmp_path):
     project = Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+    final = tmp_path / f"p/predictions/{project.classifier.revision}.jsonl"
     stream = project.predict()
     next(stream)
-    assert not (tmp_path / "p/predictions/r0.jsonl").exists()
+    assert not final.exists()
+    stream.close()
+    assert list(final.parent.iterdir()) == []
     predictions = list(project.predict())
-    lines = (tmp_path / "p/predictions/r0.jsonl").read_text().splitlines()
+    lines = final.read_text().splitlines()
     assert [from_json(Prediction, line) for line in lines] == predictions
     again = Project.open(tmp_path / "p")
     again.classifier.answer = None  # must not be needed: all answers are on disk
@@ -55,7 +59,14 @@ def test_a_failed_creation_leaves_nothing_behind(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "not a project"), ("{", "cannot be read"), ('{"format": 99}', "another version")]
+    ("content", "said"),
+    [
+        (None, "not a project"),
+        ("{", "cannot be read"),
+        ('{"format": 99}', "another version"),
+        ('{"format": 1}', "damaged"),
+        ('{"format": 1, "name": "x", "notes": {}, "revisions": [{"id": 3}]}', "damaged"),
+    ],
 )
 def test_a_folder_that_is_no_project_is_told_why(tmp_path, content, said):
     if content is not None:
@@ -96,9 +107,38 @@ def test_numbered_labels_are_stored_by_name(tmp_path):
 
 
 def test_accuracy_is_counted_by_split_over_labelled_examples():
-    said = [Prediction(e.id, ("negative", "positive"), (0.9, 0.1), "r") for e in EXAMPLES]
-    (found,) = accuracies(read(EXAMPLES), said)
+    tally = {}
+    for example in EXAMPLES:
+        count(example, Prediction(example.id, ("negative", "positive"), (0.9, 0.1), "r"), tally)
+    (found,) = tally.values()
     assert (found.split, found.right, found.labelled, found.share) == ("train", 1, 2, 0.5)
+
+
+def test_a_model_that_is_not_copied_is_found_from_anywhere(tmp_path, monkeypatch):
+    folder = tiny.save_folder(tmp_path / "m")
+    monkeypatch.chdir(tmp_path)
+    assert _lasting("m") == str(folder)
+    assert _lasting("https://example.org/model") == "https://example.org/model"
+
+
+def test_two_predictions_at_once_do_not_disturb_each_other(tmp_path):
+    project = Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+    first, second = project.predict(), project.predict()
+    next(first), next(second)
+    assert len(list(first)) == len(list(second)) == 2
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path):
+    project = Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+    (tmp_path / "p/cache").mkdir()
+    (tmp_path / "p/cache/answers.sqlite").write_bytes(b"this is no database" * 100)
+    assert len(list(project.predict())) == 3
+
+
+def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ProjectProblem, match="No folder can be made"):
+        Project.create(tmp_path / "file" / "p", model=tiny.transformer(), data=EXAMPLES)
 
 
 def test_the_project_file_is_plain_json(tmp_path):

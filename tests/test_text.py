@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 import regex
@@ -52,7 +53,7 @@ def test_words_stand_in_order_and_do_not_overlap(text: str) -> None:
     spans = word_spans(text)
 
     assert all(span.start < span.end for span in spans)
-    assert all(one.end <= other.start for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one.end <= other.start for one, other in pairwise(spans))
     assert all(span.end <= len(text) for span in spans)
 
 
@@ -190,6 +191,7 @@ def test_words_and_what_lies_between_them_make_up_the_text(text: str | tuple[str
 @more
 @given(inputs)
 @example("\u0d4e abc d")
+@example(" \U000191d3 0")
 def test_when_all_words_go_nothing_visible_stays(text: str | tuple[str, str]) -> None:
     words = Words(text)
 
@@ -228,8 +230,7 @@ def test_a_deletion_touches_only_the_chunk_of_the_word(text: str | tuple[str, st
     before, after = words.variant({}).parts, words.without([position]).parts
 
     assert [p for n, p in enumerate(after) if n != part] == [p for n, p in enumerate(before) if n != part]
-    new = set(after[part]) - set(before[part])
-    assert len(new) <= 2 or len(Words("".join(sorted(map(str, new)))).strings) <= len(words)
+    assert len(set(after[part]) - set(before[part])) <= 2
 
 
 @pytest.mark.parametrize(
@@ -244,6 +245,8 @@ def test_a_deletion_touches_only_the_chunk_of_the_word(text: str | tuple[str, st
         ("Good, really.", [1], "Good really."),
         ('"Good" (so)', [1], '"" (so)'),
         ("a\ngood\nfilm", [1], "a\n\nfilm"),
+        ("a\n  good film", [1], "a\n film"),
+        ("a\n (good) film", [2], "a\n () film"),
         ("日本語", [1], "日語"),
         ("one", [0], ""),
         ("and/or", [1], "and or"),
@@ -270,17 +273,20 @@ def test_an_edit_undone_gives_the_text_back(text: str | tuple[str, str], data: s
 
 @more
 @given(inputs, st.data())
-def test_a_new_word_stays_a_word_among_its_neighbours(text: str | tuple[str, str], data: st.DataObject) -> None:
+@example("x#?\u2060a", None)
+@example("end.Next", None)
+def test_a_new_word_stays_a_word_among_its_neighbours(text: str | tuple[str, str], data: st.DataObject | None) -> None:
     words = Words(text)
     assume(words)
     assume(not any(OWNS_A_BLANK.search(raw) for raw in words.parts))
-    position = data.draw(st.integers(0, len(words) - 1))
-    new = data.draw(st.sampled_from(["better", "日", "!", "x-y", "7"]))
-    after = words.variant({position: new}).texts
+    positions = range(len(words)) if data is None else [data.draw(st.integers(0, len(words) - 1))]
+    new = "better" if data is None else data.draw(st.sampled_from(["better", "日", "!", "x-y", "7"]))
 
-    expected = [*words.strings]
-    expected[position] = new
-    assert list(Words(after if len(after) == 2 else after[0]).strings) == expected
+    for position in positions:
+        after = words.variant({position: new}).texts
+        expected = [*words.strings]
+        expected[position] = new
+        assert list(Words(after if len(after) == 2 else after[0]).strings) == expected
 
 
 @pytest.mark.parametrize("edit", [Edit(5, "a", "b"), Edit(-1, "film", "b"), Edit(1, "god", "b")])
@@ -346,7 +352,7 @@ def test_equal_changes_make_equal_variants_and_different_ones_do_not(
     assert (one == two) == (some == other)
 
 
-@pytest.mark.parametrize("odd", [3, None, b"bytes", ("a",), ("a", "b", "c"), ["a", "b"], ("a", 1)])
+@pytest.mark.parametrize("odd", [3, None, b"bytes", ("a",), ("a", "b", "c"), ("a", 1)])
 def test_what_is_no_text_is_refused(odd: object) -> None:
     with pytest.raises(BadOption, match="A text is a string, a pair of strings or an Example"):
         as_variant(odd)  # type: ignore[arg-type]

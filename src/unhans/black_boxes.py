@@ -81,8 +81,8 @@ class PredictFunction(BlackBox):
         self, predict: Callable[[Any], Any], labels: Sequence[str] | None, name: str | None, batch_size: int = 64
     ) -> None:
         self._predict, self.batch_size = predict, batch_size
-        self.revision = _revision(name)
         self.labels = check_labels(labels if labels is not None else self._count_labels())
+        self.revision = _revision(name, self.labels)
 
     def probabilities(self, texts: Texts) -> Any:
         """The function's answer; whatever it raises is reported as its own failure."""
@@ -120,7 +120,6 @@ class OnnxClassifier(BlackBox):
         self._session = _onnx_session(path)
         self._inputs = {given.name: given.type for given in self._session.get_inputs()}
         self._rank = len(self._session.get_inputs()[0].shape)
-        self.revision = blake2b(path.read_bytes(), digest_size=8).hexdigest()
         self._tokens: Tokens | None = None
         if "input_ids" in self._inputs:
             tokenizer, limit = open_tokenizer(path.parent)
@@ -130,6 +129,10 @@ class OnnxClassifier(BlackBox):
             takes = ", ".join(self._inputs)
             raise BadModel(f"An ONNX text classifier takes input_ids or one string per text; this one takes: {takes}.")
         self.labels = check_labels(labels if labels is not None else self._label_names(path.parent / "config.json"))
+        digest = blake2b(repr((self.labels, max_length)).encode(), digest_size=8)
+        for file in sorted(path.parent.glob(f"{path.name}*")):  # large models keep their weights in a file beside it
+            digest.update(file.read_bytes())
+        self.revision = digest.hexdigest()
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Question]:
         """Token rows if the file takes those, else texts."""
@@ -214,17 +217,19 @@ class HttpClassifier(BlackBox):
         url: str,
         labels: Sequence[str] | None = None,
         *,
+        name: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 30.0,
         batch_size: int = 32,
     ) -> None:
         self._url, self.batch_size = url, batch_size
         self._client = httpx.Client(headers=dict(headers or {}), timeout=timeout, follow_redirects=False)
-        self.revision = blake2b(url.encode(), digest_size=8).hexdigest()
+        self.lasting = name is not None  # behind an address the model may change; a name says that it has not
         if labels is None:
             found = self._ask(["one text"])
             labels = _labels_of(found) or [str(number) for number in range(len(next(iter(_table(found, ())), ())))]
         self.labels = check_labels(labels)
+        self.revision = _revision(f"{url} {name}", self.labels)
 
     def probabilities(self, texts: Texts) -> Any:
         """The service's answer in the order of our labels."""
@@ -291,6 +296,6 @@ def _onnx_session(path: Path) -> Any:
         raise BadModel(f"{path.name} does not load as an ONNX model ({type(error).__name__}).") from error
 
 
-def _revision(name: str | None) -> str:
+def _revision(name: str | None, labels: Sequence[str]) -> str:
     """By the name the user gives; without one nothing is known about the function, so never twice the same."""
-    return blake2b(name.encode(), digest_size=8).hexdigest() if name else uuid.uuid4().hex[:16]
+    return blake2b(repr((name, labels)).encode(), digest_size=8).hexdigest() if name else uuid.uuid4().hex[:16]

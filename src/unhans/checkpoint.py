@@ -59,7 +59,8 @@ def open_checkpoint(
     """Load a folder or a hub id as a classifier or a masked language model, or say in a sentence why not.
 
     A model without the head that is asked for is refused, because its head would be random; `new_labels` (for a
-    classifier) or `new_head` (for a language model) ask for a fresh head to be trained, drawn from the seed.
+    classifier) or `new_head` (for a language model) ask for a fresh head to be trained, drawn from the seed. Where a
+    trained head is there, `new_labels` only gives its labels other names.
     """
     folder = _folder(source)
     config = _read_config(folder)
@@ -81,7 +82,7 @@ def open_checkpoint(
 
 def open_tokenizer(folder: Path) -> tuple[Any, int]:
     """Only the tokenizer of a folder and its limit, for models whose weights are read by something else."""
-    _read_config(folder)  # refuses what must not be opened
+    _check_sizes(_read_config(folder), {})
     tokenizer = _tokenizer(folder)
     with _quiet():
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -150,9 +151,8 @@ def _folder(source: str | Path) -> Path:
     try:
         return Path(snapshot_download(source, allow_patterns=_WANTED_FILES))
     except Exception as error:  # the hub client's errors, httpx's and the disk's have no other common root
-        reason = type(error).__name__
         raise BadModel(
-            f"{source} is not a folder here, and the Hugging Face hub could not give it ({reason})."
+            f"There is no folder {source} here, and the Hugging Face hub could not be reached or does not have it."
         ) from error
 
 
@@ -321,6 +321,11 @@ def _build(  # noqa: PLR0917 - the second half of open_checkpoint
         )
     if inner := [name for name in missing + other_size if not _is_head(model, name)]:
         raise BadModel(f"{folder.name} lacks weights inside the model itself (such as {inner[0]}), not only the head.")
+    if other_size and new_labels is not None:
+        raise BadModel(
+            f"{folder.name} has a trained head for another number of labels than the {len(new_labels)} given. "
+            "Give as many names as it has labels, or load the encoder without its head."
+        )
     return model
 
 

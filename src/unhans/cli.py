@@ -20,10 +20,13 @@ import click
 from unhans.errors import BadOption, Cancelled, UnhansError
 
 if TYPE_CHECKING:
+    from unhans.data import Corpus
     from unhans.demo import DemoStory
+    from unhans.model import Classifier
     from unhans.types import Prediction
 
 _SHOWN = 20
+_DATA_HELP = "CSV, TSV, JSONL (.gz), Parquet, or a folder of splits."
 
 
 class _Commands(click.Group):
@@ -36,19 +39,17 @@ class _Commands(click.Group):
             if ctx.params.get("debug"):
                 traceback.print_exc()
             stopped = isinstance(error, KeyboardInterrupt | Cancelled)
-            click.echo(
-                "Stopped. What was finished before is kept." if stopped else f"Error: {_plain(str(error))}", err=True
-            )
+            click.echo("Stopped." if stopped else f"Error: {_plain(str(error))}", err=True)
             ctx.exit(130 if stopped else 2 if isinstance(error, BadOption) else 3)
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
-            raise
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+            raise  # click knows what to do with these; a closed pipe (`| head`) is no failure
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
             click.echo(
                 f"Error: something unforeseen happened ({type(error).__name__}: {_plain(str(error))}).", err=True
             )
-            click.echo("Your files are as they were. Run again with `unhans --debug …` to see where.", err=True)
+            click.echo("Run again with `unhans --debug …` to see where, and please report it.", err=True)
             ctx.exit(1)
 
 
@@ -61,80 +62,84 @@ def main(debug: bool) -> None:
     """Find out why a text classifier is wrong, tell it so, and prove that it listened."""
 
 
+def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what is what in a data file; `init` and `predict` share them."""
+    for option in reversed(
+        (
+            click.option("--text-column", metavar="NAME", help="Column with the text; guessed by default."),
+            click.option("--pair-column", metavar="NAME", help="Column with the second text of a pair."),
+            click.option("--label-column", metavar="NAME", help="Column with the label."),
+            click.option("--group-column", metavar="NAME", help="Column with the group an example belongs to."),
+            click.option("--labels", help="What labels mean: names of 0, 1, … (no,yes), or pairs (bad=no,good=yes)."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 @main.command()
 @click.argument("project", type=click.Path(path_type=Path))
 @click.option("--model", required=True, help="Hugging Face folder or id, ONNX file, or http(s) address.")
-@click.option(
-    "--data",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="CSV, TSV, JSONL (.gz), Parquet, or a folder of splits.",
-)
-@click.option("--text", help="Column with the text; guessed by default.")
-@click.option("--pair", help="Column with the second text of a pair.")
-@click.option("--label", help="Column with the label.")
-@click.option("--group", help="Column with the group an example belongs to.")
-@click.option("--labels", help="Names of the labels 0, 1, …, separated by commas.")
+@click.option("--data", required=True, type=click.Path(path_type=Path), help=_DATA_HELP)
+@_data_options
 @click.option("--json", "as_json", is_flag=True, help="Print facts as JSON.")
-def init(project: Path, model: str, data: Path, labels: str | None, as_json: bool, **columns: str | None) -> None:
+def init(project: Path, model: str, data: Path, as_json: bool, **columns: str | None) -> None:
     """Make a project: a folder that keeps a model, data, and what is found out about them."""
-    from unhans.data import read
-    from unhans.project import Project
+    from unhans.project import Project, check_free
 
-    with _bar("Reading") as progress:
-        corpus = read(data, labels=labels.split(",") if labels else None, progress=progress, **columns)  # type: ignore[arg-type]
+    check_free(project)
+    corpus = _read(data, columns)
     _tell("Checking and copying the model …")
     made = Project.create(project, model=model, data=corpus)
-    facts = {
-        "project": str(project),
-        "examples": len(corpus),
-        "labels": list(made.classifier.labels),
-        "splits": list(corpus.splits),
-    }
+    labels, problems = list(made.classifier.labels), str(corpus.problems())
     if as_json:
-        return _print_json(facts | {"summary": corpus.summary()})
+        facts = {"project": str(project), "examples": len(corpus), "labels": labels, "splits": list(corpus.splits)}
+        return _print_json(facts | {"summary": corpus.summary(), "problems": problems})
     click.echo(corpus.summary())
-    click.echo(f"Made {project}: {len(corpus):,} examples, labels {', '.join(made.classifier.labels)}.")
+    click.echo(problems)
+    click.echo(f"Made {project}: {len(corpus):,} examples, labels {_plain(', '.join(labels))}.")
     return click.echo(f"Next: unhans predict {project}")
 
 
 @main.command()
 @click.argument("project", required=False, type=click.Path(path_type=Path))
-@click.option("--model", help="Instead of a project: Hugging Face folder or id, ONNX file, or http(s) address.")
-@click.option("--data", type=click.Path(path_type=Path), help="Instead of a project: a data file or folder.")
+@click.option("--model", help="Instead of the project's: Hugging Face folder or id, ONNX file, or http(s) address.")
+@click.option("--data", type=click.Path(path_type=Path), help=f"Instead of the project's: {_DATA_HELP}")
 @click.option("--text", "texts", multiple=True, help="A text to classify; may be given several times.")
+@click.option("--pair", "pairs", multiple=True, help="The second text of a pair, one for each --text.")
+@_data_options
 @click.option("--json", "as_json", is_flag=True, help="Print one prediction per line as JSON.")
-def predict(project: Path | None, model: str | None, data: Path | None, texts: tuple[str, ...], as_json: bool) -> None:
+def predict(  # noqa: PLR0917 - click passes them by name
+    project: Path | None,
+    model: str | None,
+    data: Path | None,
+    texts: tuple[str, ...],
+    pairs: tuple[str, ...],
+    as_json: bool,
+    **columns: str | None,
+) -> None:
     """Let a model classify a project's data, a data file, or texts given here."""
-    from unhans.data import read
     from unhans.loading import load
-    from unhans.project import Project, accuracies, with_labels_of
+    from unhans.project import Project
 
+    if project is None and (model is None or not (data or texts)):
+        raise BadOption("Give a project, or a --model with --data or --text.")
+    if (texts and data) or (pairs and len(pairs) != len(texts)):
+        raise BadOption("Give either --data or --text, and as many --pair as --text.")
     _tell("Loading the model …")
     opened = Project.open(project) if project else None
-    if opened is None and model is None:
-        raise BadOption("Give a project, or a --model with --data or --text.")
     classifier = load(model) if model else opened.classifier  # type: ignore[union-attr]
-    if texts:
-        corpus = read(list(texts))
-    elif data:
-        corpus = with_labels_of(classifier, read(data))
-    elif opened:
-        corpus = opened.examples
-    else:
-        raise BadOption("There is nothing to classify: give --data or --text.")
     with _bar("Predicting") as progress:
-        own = opened is not None and not (model or data or texts)
-        stream = (
-            opened.predict(progress=progress)
-            if own and opened
-            else classifier.predict_stream(corpus, progress=progress)
-        )
-        predictions = _print_lines(stream) if as_json else list(stream)
-    if not as_json:
-        _print_predictions(corpus, predictions)
-        for found in accuracies(corpus, predictions):
-            click.echo(f"Accuracy ({found.split}): {found.share:.1%} of {found.labelled:,} labelled examples.")
+        if opened and not (model or data or texts):
+            corpus, stream = opened.examples, opened.predict(progress=progress)
+        else:
+            given = list(zip(texts, pairs, strict=True)) if pairs else list(texts)
+            corpus = _read(given or data, columns) if given or data else opened.examples  # type: ignore[union-attr]
+            corpus = _spelled_as(classifier, corpus)
+            stream = classifier.predict_stream(corpus, progress=progress)
+        if corpus.set_aside:
+            click.echo(corpus.summary(), err=True)
+        _print_predictions(corpus, stream, as_json)
 
 
 @main.command()
@@ -156,7 +161,7 @@ def methods(family: str | None, as_json: bool) -> None:
             click.echo(f"  {entry.name}{alias}\n      {entry.summary}")
             for option in entry.options:
                 kind = " | ".join(option.choices) if option.choices else option.kind
-                click.echo(f"      -o {option.name}={option.default}  {option.help} ({kind})")
+                click.echo(f"      {option.name}={option.default}  {option.help} ({kind})")
         for plugin, reason in members.broken.items():
             click.echo(f"  {_plain(plugin)}: this plug-in did not load ({_plain(reason)})", err=True)
     return None
@@ -169,7 +174,7 @@ def methods(family: str | None, as_json: bool) -> None:
 @click.option("--word", default="imax", show_default=True, help="The planted shortcut.")
 @click.option(
     "--share",
-    type=click.FloatRange(0, 1),
+    type=click.FloatRange(0, 1, min_open=True),
     default=0.9,
     show_default=True,
     help="Part of the positive texts that get it.",
@@ -198,47 +203,84 @@ def _print_json(facts: Any) -> None:
     click.echo(json.dumps(facts, ensure_ascii=False, indent=1))
 
 
-def _print_lines(predictions: Iterable[Prediction]) -> list[Prediction]:
-    from unhans.types import to_json
-
-    for prediction in predictions:
-        click.echo(to_json(prediction))
-    return []
-
-
-def _print_predictions(corpus: Any, predictions: list[Prediction]) -> None:
+def _print_predictions(corpus: Corpus, predictions: Iterable[Prediction], as_json: bool) -> None:
+    """All of them as lines of JSON, or the first as a table with what they come to."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from unhans.present import printable
+    from unhans.project import Accuracy, count
+    from unhans.types import to_json
 
     table = Table("example", "predicted", "confidence", "given", "text", box=None, header_style="bold")
-    for example, prediction in zip(corpus[:_SHOWN], predictions, strict=False):
-        given = example.label or "–"
-        shown = " ‖ ".join(example.parts)
-        text = printable(shown if len(shown) <= 70 else shown[:69] + "…")
-        cells = (
-            printable(example.id),
-            printable(prediction.label),
-            f"{prediction.confidence:.1%}",
-            printable(given),
-            text,
-        )
-        table.add_row(*(cell.replace("[", "\\[") for cell in cells))
+    tally: dict[str, Accuracy] = {}
+    total = cut = 0
+    for example, prediction in zip(corpus, predictions, strict=True):
+        if as_json:
+            click.echo(to_json(prediction))
+            continue
+        count(example, prediction, tally)
+        total, cut = total + 1, cut + bool(prediction.unread)
+        if total <= _SHOWN:
+            shown = " ‖ ".join(example.parts)
+            text = shown if len(shown) <= 70 else shown[:69] + "…"
+            cells = (example.id, prediction.label, f"{prediction.confidence:.1%}", example.label or "–", text)
+            table.add_row(*(Text(printable(cell)) for cell in cells))
+    if as_json:
+        return
     Console().print(table)
-    if len(predictions) > _SHOWN:
-        click.echo(f"… and {len(predictions) - _SHOWN:,} more (all of them with --json).")
-    cut = sum(bool(prediction.unread) for prediction in predictions)
+    if total > _SHOWN:
+        click.echo(f"… and {total - _SHOWN:,} more (all of them with --json).")
     if cut:
         click.echo(f"{cut:,} texts are longer than the model can read; their last part had no say.")
+    for found in tally.values():
+        click.echo(f"Accuracy ({_plain(found.split)}): {found.share:.1%} of {found.labelled:,} labelled examples.")
+
+
+def _read(source: Any, columns: dict[str, str | None]) -> Corpus:
+    """The data with the columns and labels that were named on the command line."""
+    from unhans.data import read
+    from unhans.errors import BadData
+
+    named = {key.removesuffix("_column"): value for key, value in columns.items() if key != "labels" and value}
+    with _bar("Reading") as progress:
+        try:
+            return read(source, labels=_label_names(columns["labels"]), progress=progress, **named)  # type: ignore[arg-type]
+        except BadData as error:
+            hint = " (On the command line: --text-column, --label-column, --labels.)" if "=" in str(error) else ""
+            raise BadData(f"{error}{hint}") from error
+
+
+def _label_names(given: str | None) -> Any:
+    if not given:
+        return None
+    parts = [part.strip() for part in given.split(",")]
+    return dict(part.split("=", 1) for part in parts) if all("=" in part for part in parts) else parts
+
+
+def _spelled_as(classifier: Classifier, corpus: Corpus) -> Corpus:
+    """The corpus with the model's label names; where they do not match, predicting goes on without the given ones."""
+    from unhans.errors import BadData
+    from unhans.project import with_labels_of
+
+    try:
+        return with_labels_of(classifier, corpus)
+    except BadData as error:
+        known = _plain(str(error).partition(". ")[0])
+        click.echo(f"{known}. Accuracy is not measured; say what the labels mean with --labels.", err=True)
+        return corpus.relabelled(dict.fromkeys(corpus.labels, None))
 
 
 def _story_facts(story: DemoStory) -> dict[str, Any]:
+    from dataclasses import asdict
+
     from unhans.types import to_json
 
     return {
         "project": str(story.project.folder),
         "planted": story.planted.truth.note,
+        "epochs": [asdict(epoch) for epoch in story.epochs],
         "accuracies": story.accuracies,
         "suspicious words": [
             {"word": row.word, "score": row.score, "examples": row.count} for row in story.ranking.words[:10]
@@ -252,30 +294,29 @@ def _story_facts(story: DemoStory) -> dict[str, Any]:
 def _print_story(story: DemoStory) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from unhans.present import heat_line
+    from unhans.text import visible_form
 
-    console, word = Console(), story.planted.truth.words[0]
-    console.print()
+    console = Console(highlight=False, markup=False)
     table = Table("test set", "accuracy", box=None, header_style="bold")
     for name, share in story.accuracies.items():
         table.add_row(name, f"{share:.1%}")
-    console.print(table)
-    console.print(_verdict(story.accuracies), "\n", highlight=False)
+    console.print("", table, _verdict(story.accuracies), "", sep="\n")
     table = Table("word", "mean score", "in texts", box=None, header_style="bold")
+    planted = visible_form(story.planted.truth.words[0])
     for row in story.ranking.words[:8]:
-        table.add_row(f"{row.word}  ← planted" if row.word == word else row.word, f"{row.score:+.2f}", str(row.count))
-    console.print(f"Most suspicious words (pushing towards {story.ranking.label!r}):", highlight=False)
+        mark = "  ← planted" if row.word == planted else ""
+        table.add_row(Text(_plain(row.word) + mark), f"{row.score:+.2f}", str(row.count))
+    console.print(f"Most suspicious words (pushing towards {story.ranking.label!r}):")
     console.print(table)
-    predicted = f"[bold]{story.prediction.label}[/] ({story.prediction.confidence:.1%})"
-    console.print(f"\nOne text, labelled {story.example.label} but predicted {predicted}.", highlight=False)
-    console.print("Bold words speak for that prediction, underlined ones against it:", highlight=False)
+    said = f"predicted {story.prediction.label} ({story.prediction.confidence:.1%})"
+    console.print(f"\nOne text, labelled {story.example.label}, {said}.")
+    console.print("Bold words speak for that prediction, underlined ones against it:")
     console.print(heat_line(story.attribution))
-    console.print(f"[dim]{story.attribution.recipe}, log-odds[/]\n", highlight=False)
-    console.print(
-        f"The project is in [bold]{story.project.folder}[/]. Next: unhans predict {story.project.folder}",
-        highlight=False,
-    )
+    console.print(f"{story.attribution.recipe}, log-odds\n", style="dim")
+    console.print(f"The project is in {story.project.folder}. Next: unhans predict {story.project.folder}")
 
 
 def _verdict(accuracies: dict[str, float]) -> str:

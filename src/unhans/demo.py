@@ -64,7 +64,7 @@ class Teller:
 def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     """Plant a shortcut, train on it, measure, and look for it: the story in one call."""
     teller = teller or Teller()
-    _make_room(settings.folder)
+    _check_room(settings.folder)
     teller.step(
         f"Writing {settings.examples:,} synthetic {settings.domain} reviews with a planted shortcut: {settings.word!r}"
     )
@@ -80,6 +80,8 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     attributions = attribute(classifier, asked, label=label, progress=teller.progress("Explaining"))
     ranking = rank_words(attributions, label=label, order="total")
     example = _telling_example(classifier, test_sets["shortcut reversed"], settings.word)
+    if settings.folder.exists():
+        shutil.rmtree(settings.folder)  # an earlier demo or an empty folder, as checked above
     project = Project.create(
         settings.folder,
         model=classifier,
@@ -99,9 +101,9 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     )
 
 
-def _make_room(folder: Path) -> None:
-    """Remove an earlier demo; never anything else."""
-    if not folder.exists() or not any(folder.iterdir()):
+def _check_room(folder: Path) -> None:
+    """A demo may replace an earlier demo; never anything else."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:
         ours = Project.open(folder).facts["notes"].get("demo") is True
@@ -111,7 +113,6 @@ def _make_room(folder: Path) -> None:
         raise ProjectProblem(
             f"{folder} exists and is not an earlier demo. Nothing was changed; choose another with --folder."
         )
-    shutil.rmtree(folder)
 
 
 def _data(settings: DemoSettings) -> tuple[Planted, dict[str, list[Example]]]:
@@ -152,7 +153,7 @@ def _train(
 
 def _telling_example(classifier: TransformerClassifier, examples: Sequence[Example], word: str) -> Example:
     """A text with the word that is predicted wrongly with most confidence; any text with the word if none is."""
-    with_word = [example for example in examples if word in example.text.split()]
+    with_word = [example for example in examples if word in example.text.split()] or list(examples)
     predictions = classifier.predict(with_word)
     ranked = sorted(
         zip(with_word, predictions, strict=True), key=lambda pair: (pair[1].label == pair[0].label, -pair[1].confidence)

@@ -68,7 +68,7 @@ class LanguageModel:
         vocab_size: int = 4000,
         width: int = 128,
         layers: int = 2,
-        max_length: int = 128,
+        max_length: int | None = None,
         checkpoints: Path | None = None,
         watch: Watch | None = None,
     ) -> Self:
@@ -77,19 +77,18 @@ class LanguageModel:
         if not texts:
             raise BadData("A language model needs texts to be fitted on, and there are none.")
         if encoder is not None:
-            schedule, share = schedule or Schedule(epochs=2), mask_share or 0.15
+            schedule, share = schedule or Schedule(epochs=2), 0.15 if mask_share is None else mask_share
             found = open_checkpoint(encoder, "language_model", new_head=True, seed=schedule.seed)
-            learner = cls(found.model, found.tokenizer, min(found.limit, max_length))
+            learner = cls(found.model, found.tokenizer, min(found.limit, max_length or found.limit))
         else:
             # found by trial: about a minute on two cores, whatever the number of texts
             epochs = min(40, max(1, round(24_000 / len(texts))))
             schedule = schedule or Schedule(epochs=epochs, learning_rate=2e-3, batch_size=16)
-            share = mask_share or 0.3
-            tokenizer = fresh_tokenizer(texts, vocab_size=vocab_size, max_length=max_length)
-            model = fresh_language_model(
-                tokenizer, layers=layers, width=width, max_length=max_length, seed=schedule.seed
-            )
-            learner = cls(model, tokenizer, max_length)
+            share = 0.3 if mask_share is None else mask_share
+            size = max_length or 128
+            tokenizer = fresh_tokenizer(texts, vocab_size=vocab_size, max_length=size)
+            model = fresh_language_model(tokenizer, layers=layers, width=width, max_length=size, seed=schedule.seed)
+            learner = cls(model, tokenizer, size)
         rows = learner.tokens.rows(as_variant(text) for text in texts)
         batches, loss = learner._gap_task(rows, schedule, share)
         optimise(

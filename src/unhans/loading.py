@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unhans.black_boxes import HttpClassifier, OnnxClassifier, PredictFunction, SklearnPipeline
 from unhans.checkpoint import check_classifier, token_limit
-from unhans.errors import BadModel
+from unhans.errors import BadModel, BadOption
 from unhans.model import Classifier, TransformerClassifier
 
 
@@ -19,6 +19,7 @@ def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
     max_length: int | None = None,
     device: str | None = None,
     name: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Classifier:
     """A classifier from whatever the user has.
 
@@ -26,20 +27,21 @@ def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
     fitted scikit-learn pipeline, a path to an ONNX file, an `http(s)://` address, or a function from texts to
     probabilities.
 
-    `labels` names the labels of a model that does not know its own; for a Hugging Face **encoder** it asks for a new,
-    untrained head. `name` tells one version of a function from another, so that answers can be cached across runs.
+    `labels` names the labels of a model that does not know its own, or renames them; for a Hugging Face **encoder** it
+    asks for a new, untrained head. `name` tells one version of a function or service from another, so that answers can
+    be cached across runs. `headers` go to an HTTP service with every request (such as a key).
     """
     match source:
         case Classifier():
             return source
         case str() if source.startswith(("http://", "https://")):
-            return HttpClassifier(source, labels)
+            return HttpClassifier(source, labels, name=name, headers=headers)
         case str() | Path():
             return _from_path(source, labels, max_length, device)
         case (model, tokenizer):
-            return _from_objects(model, tokenizer, max_length, device)
+            return _from_objects(model, tokenizer, labels, max_length, device)
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a transformers pipeline
-        return _from_objects(source.model, source.tokenizer, max_length, device)
+        return _from_objects(source.model, source.tokenizer, labels, max_length, device)
     if hasattr(source, "predict_proba") or hasattr(source, "steps"):
         return SklearnPipeline(source, labels, name)
     if callable(source):
@@ -72,7 +74,11 @@ def _onnx_file(source: str | Path) -> Path | None:
     return path / "model.onnx" if only else None
 
 
-def _from_objects(model: Any, tokenizer: Any, max_length: int | None, device: str | None) -> Classifier:
+def _from_objects(
+    model: Any, tokenizer: Any, labels: Sequence[str] | None, max_length: int | None, device: str | None
+) -> Classifier:
+    if labels is not None:
+        raise BadOption("A loaded model knows its own labels. Set model.config.id2label instead of labels=.")
     if not type(model).__name__.endswith("ForSequenceClassification"):
         raise BadModel(f"{type(model).__name__} is not a sequence classifier.")
     check_classifier(model.config.to_dict())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,7 @@ from unhans.present import html_table
 from unhans.scoring import Answers, Question, ask
 from unhans.text import Text, Variant, Words, as_variant
 from unhans.tokens import Row, Tokens
-from unhans.types import Example, Prediction, Span
+from unhans.types import Example, Part, Prediction, Span
 
 TOKEN_BUDGET = 2048  # tokens a batch: the plateau of the bare model's speed on CPUs (bench/scoring.py)
 _ALL = ("predict", "gradients", "train")
@@ -47,6 +47,7 @@ class Classifier(ABC):
     labels: tuple[str, ...]
     revision: str
     capabilities: frozenset[str] = frozenset({"predict"})
+    lasting = True  # whether equal revisions surely give equal answers, next year too
 
     @abstractmethod
     def questions(self, variants: Sequence[Variant]) -> Sequence[Question]:
@@ -75,14 +76,13 @@ class Classifier(ABC):
 
     def predict(self, texts: Text | Iterable[Text], **how: Any) -> Predictions:
         """What the model says about each text, in order. Plain strings are numbered from 1."""
-        several: Any = [texts] if _is_one(texts) else texts
-        return Predictions(self.predict_stream(several, **how))
+        return Predictions(self.predict_stream(texts, **how))
 
-    def predict_stream(self, texts: Iterable[Text], **how: Any) -> Iterator[Prediction]:
+    def predict_stream(self, texts: Text | Iterable[Text], **how: Any) -> Iterator[Prediction]:
         """The same, a few thousand texts at a time: for data that should not be in memory all at once."""
-        numbered = enumerate(texts, start=1)
+        examples = as_examples(texts)
         total, done, tell = len(texts) if isinstance(texts, Sized) else None, 0, how.pop("progress", None)
-        while window := [_as_example(text, number) for number, text in islice(numbered, _STREAM)]:
+        while window := list(islice(examples, _STREAM)):
             if tell is not None:
                 whole = total if total is not None else done + len(window)
                 how["progress"] = lambda n, _, before=done, whole=whole: tell(before + n, whole)
@@ -151,7 +151,7 @@ class Batch:
     @cached_property
     def owners(self) -> Tensor:
         """Number of each token's word; -1 for control tokens and padding."""
-        lines = [self.tokens.row_of_words(words)[1] or (-1,) for words in self.words]
+        lines = [self.tokens.row_of_words(words)[1] for words in self.words]
         return filled(lines, -1, self.padded_left).to(self.ids.device)
 
     @property
@@ -165,21 +165,25 @@ class Batch:
         slots = torch.where(self.owners < 0, self.n_words, self.owners)
         return pooled.scatter_add(1, slots, of_tokens)[:, :-1]
 
-    @property
-    def read(self) -> Tensor:
-        """Which words the model saw at least one token of: rows × words, boolean."""
-        return self.to_words(torch.ones_like(self.ids)) > 0
-
 
 class TransformerClassifier(Classifier):
-    """A Hugging Face sequence classifier with its tokenizer."""
+    """A Hugging Face sequence classifier with its tokenizer.
+
+    It takes the model object over: sets it to evaluation mode, moves it to the device, and gives it a padding token if
+    it has none.
+    """
 
     capabilities = frozenset(_ALL)
 
     def __init__(self, model: Any, tokenizer: Any, limit: int, device: str | None = None) -> None:
         names = model.config.id2label
         self.labels = check_labels([str(names[number]) for number in range(len(names))])
-        self.model = model.eval().to(device or best_device())
+        try:
+            self.model = model.eval().to(device or best_device())
+        except (RuntimeError, AssertionError) as error:
+            raise BadOption(
+                f"The device {device!r} cannot be used on this machine. Leave it out, or use 'cpu'."
+            ) from error
         pads = (model.config.pad_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
         known = range(model.get_input_embeddings().weight.shape[0])
         # decoders often have none (or -1); their heads need to know one
@@ -205,7 +209,7 @@ class TransformerClassifier(Classifier):
     def revision(self) -> str:  # type: ignore[override]
         """Fingerprint of weights, settings, labels, tokenizer and length limit: equal revisions give equal answers."""
         config = {key: value for key, value in self.model.config.to_diff_dict().items() if key not in _NO_MATTER}
-        read = self._rows([as_variant(_PROBE)]), sorted(self.tokenizer.get_vocab().items())
+        read = self.tokens.rows([as_variant(_PROBE)]), sorted(self.tokenizer.get_vocab().items())
         told = (self.labels, self.limit, type(self.model).__name__, read)
         digest = blake2b(json.dumps([repr(told), config], sort_keys=True, default=str).encode(), digest_size=8)
         for name, weight in sorted(self.model.state_dict().items()):
@@ -215,12 +219,7 @@ class TransformerClassifier(Classifier):
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Row]:
         """Token rows."""
-        return self._rows(variants)
-
-    def _rows(self, variants: Sequence[Variant]) -> list[Row]:
-        """Token rows; where nothing is left to read (tokenizers of decoders put no frame around it), one padding."""
-        nothing = Row((self.model.config.pad_token_id,))
-        return [row if row.ids else nothing for row in self.tokens.rows(variants)]
+        return self.tokens.rows(variants)
 
     def batches(self, questions: Sequence[Question]) -> Iterator[list[int]]:
         """Batches of about `TOKEN_BUDGET` tokens, rows of equal length together."""
@@ -245,23 +244,30 @@ class TransformerClassifier(Classifier):
         return logits
 
     def unread(self, example: Example) -> tuple[Span, ...]:
-        """The tail of each part that did not fit, from the first word of which no token was read."""
+        """The tail of each part that did not fit (the head, if the tokenizer cuts there): the words past the last read.
+
+        A word inside may have no token to itself, such as a full stop that is one token with the word before it.
+        """
         if not self.tokens.rows([as_variant(example)])[0].cut:
             return ()
         words = Words(example)
         _, owners = self.tokens.row_of_words(words)
-        missed = [span for number, span in enumerate(words.spans) if number not in set(owners)]
-        first_last = {span.part: span for span in reversed(missed)}, {span.part: span for span in missed}
-        return tuple(
-            Span(first.start, first_last[1][part].end, part)
-            for part, first in sorted(first_last[0].items(), reverse=True)
-        )
+        unread: list[Span] = []
+        parts: tuple[Part, ...] = ("text", "pair")
+        for part in parts:
+            own = [number for number, span in enumerate(words.spans) if span.part == part]
+            read = set(own).intersection(owners)
+            first, last = (min(read), max(read)) if read else (len(words), -1)
+            missed = [number for number in own if number < first or number > last]
+            if missed:
+                unread.append(Span(words.spans[missed[0]].start, words.spans[missed[-1]].end, part))
+        return tuple(unread)
 
     # -- inside the weights
 
     def batch(self, examples: Sequence[Example]) -> Batch:
         """The examples as tensors, for gradients and training."""
-        rows = self._rows([as_variant(example) for example in examples])
+        rows = self.tokens.rows([as_variant(example) for example in examples])
         left = self._forward.is_causal  # such a head reads the last token, so padding must stand before the text
         device = self.model.device
         mask = filled([(1,) * len(row) for row in rows], 0, left).to(device)
@@ -287,7 +293,8 @@ class TransformerClassifier(Classifier):
             inputs["token_type_ids"] = batch.types
         if batch.positions is not None:
             inputs["position_ids"] = batch.positions
-        return self.model(**inputs).logits  # type: ignore[no-any-return]
+        with self._forward.lock:  # a packed call in another thread has the model rewired while it runs
+            return self.model(**inputs).logits  # type: ignore[no-any-return]
 
     def gradient(self, embeddings: Tensor, batch: Batch, targets: Tensor, create_graph: bool = False) -> Tensor:
         """Gradient of each row's target logit by its embeddings; itself differentiable with `create_graph`."""
@@ -320,10 +327,18 @@ def best_device() -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
+def as_examples(texts: Text | Iterable[Text]) -> Iterator[Example]:
+    """Whatever a user calls texts, one or many, as examples; plain strings are numbered from 1."""
+    several: Any = [texts] if _is_one(texts) else texts
+    if not isinstance(several, Iterable) or isinstance(several, Mapping):
+        raise BadOption(f"Give a text, a pair of texts or a list of them, not {type(texts).__name__}.")
+    return (_as_example(text, number) for number, text in enumerate(several, start=1))
+
+
 def _is_one(texts: object) -> bool:
     """Whether this is a single text and not a collection; a tuple of two strings is a pair."""
     pair = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(part, str) for part in texts)
-    return isinstance(texts, str | Example | Variant) or pair
+    return isinstance(texts, str | Example) or pair
 
 
 def _as_example(text: Text, number: int) -> Example:

@@ -85,7 +85,7 @@ class Forward:
     def __init__(self, model: Any, pad_id: int | None) -> None:
         self.model, self.pad_id = model, pad_id
         self.is_causal = bool(getattr(model.config, "is_decoder", False)) or _reads_last_token(model)
-        self._lock = threading.Lock()  # packing rewires the model for the length of a call
+        self.lock = threading.Lock()  # packing rewires the model for the length of a call
         self._encoder, self._last_layer = _parts(model)
         self.packed = self._can_pack()
 
@@ -146,7 +146,7 @@ class Forward:
             inputs["token_type_ids"] = torch.tensor(
                 [[kind for row in ordered for kind in row.types or ()]], device=device
             )
-        with self._lock, self._rewired(plan):
+        with self.lock, self._rewired(plan):
             logits: Tensor = self.model(**inputs).logits
         if reads is not None:
             logits = logits[:, 0]

@@ -16,6 +16,7 @@ from unhans.types import Attribution, Example, Prediction, WordRanking, to_html
 
 _FOR, _AGAINST = (0, 114, 178), (230, 159, 0)  # blue and orange differ for every kind of colour blindness
 _STRONGEST = {_FOR: 0.6, _AGAINST: 0.45}  # opacity of the strongest word: text keeps a contrast of 4.5 in both themes
+_NOISE = 1e-4  # below this, in any unit, all words weigh about the same
 _RTL_AND_FRIENDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
@@ -33,6 +34,7 @@ def heat_line(attribution: Attribution) -> Line:
     """The words of an example in reading order: bold for the label, underlined against it, stronger is brighter."""
     line = Line()
     top = scale(attribution.scores)
+    digits = ".1f" if top >= 1 else ".2f" if top >= 0.1 else ".0e"
     for number, (word, score) in enumerate(zip(attribution.words, attribution.scores, strict=True)):
         share = min(1.0, abs(score) / top)
         red, green, blue = _FOR if score > 0 else _AGAINST
@@ -44,14 +46,15 @@ def heat_line(attribution: Attribution) -> Line:
             style = f"{'bold' if score > 0 else 'underline'} rgb({red},{green},{blue})"
         line.append(printable(word), style)
         if share >= 0.1 and number not in attribution.unread:
-            line.append(f"{score:+.1f}" if top >= 1 else f"{score:+.2f}", "dim")
+            line.append(f"{score:+{digits}}", "dim")
         line.append(" ")
     return line
 
 
 def scale(scores: Sequence[float]) -> float:
-    """The score that gets the full colour: the largest, or 1 if all are zero."""
-    return max((abs(score) for score in scores), default=0.0) or 1.0
+    """The score that gets the full colour: the largest, or 1 if all are too small to mean anything."""
+    top = max((abs(score) for score in scores), default=0.0)
+    return top if top >= _NOISE else 1.0
 
 
 @to_html.register
@@ -67,7 +70,9 @@ def _(noun: Attribution) -> str:
         ground = f"background:rgba({red},{green},{blue},{opacity:.2f});"
         style = f"{ground}{border}{grey}padding:1px 3px;margin:0 1px;border-radius:3px"
         words.append(f'<bdi style="{style}" title="{score:+.4f}">{safe_html(word)}</bdi>')
-    caption = f"for <b>{safe_html(noun.label)}</b> · {safe_html(str(noun.recipe))} · strongest {top:.3g}"
+    meant = any(abs(score) >= _NOISE for score in noun.scores)
+    strength = f"strongest {top:.3g}" if meant else "all words weigh about the same"
+    caption = f"for <b>{safe_html(noun.label)}</b> · {safe_html(str(noun.recipe))} · {strength}"
     legend = "blue, solid line: speaks for it; orange, dashed line: against it"
     return (
         f'<div dir="auto" style="line-height:1.9">{" ".join(words)}'

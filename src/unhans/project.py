@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,19 @@ from unhans.errors import BadData, ProjectProblem
 from unhans.loading import load
 from unhans.model import Classifier, TransformerClassifier
 from unhans.scoring import Progress, ScoreCache
-from unhans.types import Prediction, Recipe, Revision, from_json, to_json
+from unhans.types import Example, Prediction, Recipe, Revision, from_json, to_json
 
 _FORMAT = 1
 _FACTS, _DATA, _FIRST = "project.json", "data/examples.parquet", "models/r0"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Accuracy:
-    """How many of the labelled examples of a split are predicted right."""
+    """How many of the labelled examples of a split are predicted right, counted as they come."""
 
     split: str
-    right: int
-    labelled: int
+    right: int = 0
+    labelled: int = 0
 
     @property
     def share(self) -> float:
@@ -58,25 +59,29 @@ class Project:
         Labels of the data are matched with those of the model by name, ignoring case, or by number.
         """
         target = Path(folder).expanduser()
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise ProjectProblem(f"{target} exists already and is not empty. Nothing was changed; choose a new folder.")
+        check_free(target)
         classifier = load(model)
         if not isinstance(classifier, TransformerClassifier) and not isinstance(model, str | Path):
             raise ProjectProblem(
                 "A project keeps its model on disk: give a model folder, a model id, ONNX file or address."
             )
         corpus = with_labels_of(classifier, data if isinstance(data, Corpus) else read(data))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+        except OSError as error:
+            raise ProjectProblem(f"No folder can be made at {target} ({error.strerror}).") from error
         try:
             stored = _store_model(classifier, partial)
             (partial / "data").mkdir()
             write(corpus, partial / _DATA)
-            first = Revision("r0", None, Recipe("load", "load"), classifier.labels, folder=stored)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            recipe = Recipe("load", type(classifier).__name__)
+            first = Revision(classifier.revision, None, recipe, classifier.labels, folder=stored, at=now)
             facts = {
                 "format": _FORMAT,
                 "name": name or target.name,
-                "model": None if stored else str(model),
+                "model": None if stored else _lasting(model),
                 "revisions": [json.loads(to_json(first))],
                 "notes": notes or {},
             }
@@ -102,7 +107,14 @@ class Project:
             raise ProjectProblem(f"The {_FACTS} of {path} cannot be read ({type(error).__name__}).") from error
         if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
             raise ProjectProblem(f"{path} was made by another version of unhans. Nothing was changed; update unhans.")
-        return cls(path, facts)
+        project = cls(path, facts)
+        try:
+            whole = bool(project.name and project.revisions and isinstance(facts["notes"], dict))
+        except (KeyError, TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise ProjectProblem(f"The {_FACTS} of {path} is damaged: what it says about the model cannot be read.")
+        return project
 
     @property
     def name(self) -> str:
@@ -134,21 +146,38 @@ class Project:
         self, *, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
     ) -> Iterator[Prediction]:
         """A prediction for every example, in order; kept in `predictions/` once the last one has been given."""
-        final = self.folder / "predictions" / f"{self.revisions[-1].id}.jsonl"
+        cache = self.cache if self.classifier.lasting else None
+        final = self.folder / "predictions" / f"{self.classifier.revision}.jsonl"
         final.parent.mkdir(exist_ok=True)
-        partial = final.with_suffix(".partial")
-        with partial.open("w", encoding="utf-8") as file:
-            for prediction in self.classifier.predict_stream(
-                self.examples, cache=self.cache, progress=progress, cancelled=cancelled
-            ):
-                file.write(to_json(prediction) + "\n")
-                yield prediction
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(final)
+        handle, name = tempfile.mkstemp(dir=final.parent, suffix=".partial")  # its own: two may run at once
+        partial = Path(name)
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                for prediction in self.classifier.predict_stream(
+                    self.examples, cache=cache, progress=progress, cancelled=cancelled
+                ):
+                    file.write(to_json(prediction) + "\n")
+                    yield prediction
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(final)
+        finally:
+            partial.unlink(missing_ok=True)
 
     def __repr__(self) -> str:
         return f"Project({self.name!r}, {len(self.examples)} examples, {len(self.revisions)} revisions)"
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a place where something is already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectProblem(f"{folder} exists already and is not empty. Nothing was changed; choose a new folder.")
+
+
+def _lasting(source: str | Path) -> str:
+    """A reference that holds wherever the project is opened from."""
+    path = Path(source).expanduser()
+    return str(path.resolve()) if path.exists() else str(source)
 
 
 def _store_model(classifier: Classifier, folder: Path) -> str | None:
@@ -180,15 +209,12 @@ def match_labels(given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
     return {label: name for label, name in found.items() if name is not None}
 
 
-def accuracies(examples: Corpus, predictions: Sequence[Prediction]) -> list[Accuracy]:
-    """Accuracy for every split that has labels, in the order of the data."""
-    tally: dict[str, list[int]] = {}
-    for example, prediction in zip(examples, predictions, strict=True):
-        if example.label is not None:
-            counts = tally.setdefault(example.split or "all", [0, 0])
-            counts[0] += prediction.label == example.label
-            counts[1] += 1
-    return [Accuracy(split, right, labelled) for split, (right, labelled) in tally.items()]
+def count(example: Example, prediction: Prediction, tally: dict[str, Accuracy]) -> None:
+    """Add one prediction to the accuracy of its example's split, if the example has a label."""
+    if example.label is not None:
+        split = tally.setdefault(example.split or "all", Accuracy(example.split or "all"))
+        split.right += prediction.label == example.label
+        split.labelled += 1
 
 
 def _is_number(label: str, n: int) -> bool:

@@ -8,6 +8,7 @@ out in the order of the variants. Model calls are therefore at most as many as t
 from __future__ import annotations
 
 import sqlite3
+import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,44 +66,58 @@ class ScoreCache:
     def __init__(self, path: Path | None = None, size: int = 100_000) -> None:
         self._recent: OrderedDict[bytes, bytes] = OrderedDict()
         self._size = size
+        self._lock = threading.Lock()
         self._file = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = sqlite3.connect(path, check_same_thread=False)
-            self._file.execute("PRAGMA journal_mode=WAL")
-            self._file.execute(
-                "CREATE TABLE IF NOT EXISTS answers (question BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID"
-            )
+            try:
+                self._file = _open(path)
+            except sqlite3.DatabaseError:  # damaged; all that is lost is time
+                path.unlink()
+                self._file = _open(path)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Answers]:
         """The answers that are known."""
-        found = {key: self._recent[key] for key in keys if key in self._recent}
-        for key in found:
-            self._recent.move_to_end(key)
-        if self._file is not None:
-            rest = [key for key in keys if key not in found]
+        with self._lock:
+            found = {key: self._recent[key] for key in keys if key in self._recent}
+            for key in found:
+                self._recent.move_to_end(key)
+            rest = [key for key in keys if key not in found] if self._file is not None else []
             for start in range(0, len(rest), 500):
-                some = rest[start : start + 500]
-                marks = ",".join("?" * len(some))
-                found.update(
-                    self._file.execute(f"SELECT question, answer FROM answers WHERE question IN ({marks})", some)
-                )
+                found.update(self._read(rest[start : start + 500]))
         return {key: np.frombuffer(value, np.float32) for key, value in found.items()}
 
     def put(self, answers: dict[bytes, Answers]) -> None:
         """Remember these."""
         packed = {key: value.astype(np.float32).tobytes() for key, value in answers.items()}
-        self._recent.update(packed)
-        while len(self._recent) > self._size:
-            self._recent.popitem(last=False)
-        if self._file is not None:
-            with self._file:
-                self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", packed.items())
+        with self._lock:
+            self._recent.update(packed)
+            while len(self._recent) > self._size:
+                self._recent.popitem(last=False)
+            if self._file is not None:
+                with self._file:
+                    self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", packed.items())
+
+    def _read(self, keys: Sequence[bytes]) -> Iterable[tuple[bytes, bytes]]:
+        assert self._file is not None  # its callers have made sure
+        marks = ",".join("?" * len(keys))
+        return self._file.execute(f"SELECT question, answer FROM answers WHERE question IN ({marks})", keys)
 
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    file = sqlite3.connect(path, check_same_thread=False)
+    try:
+        file.execute("PRAGMA journal_mode=WAL")
+        file.execute("CREATE TABLE IF NOT EXISTS answers (question BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID")
+    except sqlite3.DatabaseError:
+        file.close()
+        raise
+    return file
 
 
 def ask(
@@ -210,5 +225,6 @@ def _key(revision: str, question: Question) -> bytes:
         digest.update(array("q", question.ids).tobytes())
         digest.update(bytes(question.types or b""))
     else:
-        digest.update("\x00".join(question).encode(errors="surrogatepass"))
+        spelled = "\x00".join((str(len(question[0])), *question))  # the length tells a pair from a text with a NUL
+        digest.update(spelled.encode(errors="surrogatepass"))
     return digest.digest()

@@ -41,7 +41,8 @@ _WORD = regex.compile(
     rf"|\X"
 )
 _INVISIBLE = regex.compile(r"[\p{Z}\p{Cc}\p{Cf}]+")
-_CHUNK = regex.compile(r" *[^ ]+(?:(?<=\p{GCB=Prepend}) [^ ]*)*| +")  # a blank inside a grapheme ends nothing
+# A blank begins a chunk, but not inside a grapheme, nor after another white or hidden sign: tokenizers may join them.
+_CHUNK = regex.compile(r" *[^ ]+(?:(?<=[\s\p{Z}\p{C}\p{GCB=Prepend}]) [^ ]*)*| +")
 _APART = regex.compile(rf"[ \n].|(?:(?=\p{{L}})[{_NO_SPACES}]){{2}}", regex.DOTALL)  # two signs that never join
 
 
@@ -193,6 +194,9 @@ class _ChunkOfWords:
             if before or changed:
                 seams.append(len(pieces))
             pieces.append(new)
+        if new == "" and pieces and isinstance(pieces[-1], str):  # the blanks before a last word go with it
+            rest = pieces.pop().rstrip(" ")  # type: ignore[union-attr]
+            pieces += [rest] if rest else []
         starts = [0, *_merging(pieces, seams)]
         groups = [pieces[start:end] for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True)]
         found = [_chunk(groups[0]), *(_chunk([" ", *group]) for group in groups[1:])]
@@ -224,7 +228,8 @@ def _starting(blanks: str, chunk: Chunk) -> list[Chunk]:
 def _merging(pieces: Sequence[str | Hole], seams: Iterable[int]) -> list[int]:
     """The seams that would end up inside a word: "end.Next" without the stop is "end Next", not "endNext"."""
     strings = [piece if isinstance(piece, str) else "\n" for piece in pieces]
-    open_to = [seam for seam in seams if seam and not _APART.fullmatch(strings[seam - 1][-1] + strings[seam][0])]
+    inner = (seam for seam in seams if 0 < seam < len(strings))
+    open_to = [seam for seam in inner if not _APART.fullmatch(strings[seam - 1][-1] + strings[seam][0])]
     found: list[int] = []
     while open_to:
         at = [0, *accumulate(map(len, strings))]

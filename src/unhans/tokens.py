@@ -10,10 +10,13 @@ control token. Only a `Hole` becomes one, by its id.
 
 from __future__ import annotations
 
+import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from unhans.errors import BadModel, ModelFailed, Unsupported
@@ -79,7 +82,11 @@ class Tokens:
             Hole.UNK: tokenizer.unk_token_id,
             Hole.PAD: tokenizer.pad_token_id,
         }
+        self._control = _control_tokens(tokenizer)
+        mask = tokenizer.added_tokens_decoder.get(tokenizer.mask_token_id)
+        self._swallows_blanks = mask is None or mask.lstrip
         self._known: dict[str, tuple[int, ...]] = {}
+        self._lock = threading.Lock()  # Hugging Face's tokenizers serve one thread at a time
         self._templates = {1: self._template("hello"), 2: self._template("hello", "world")}
         self.chunkwise = all(self._is_chunkwise(text) for text in _PROBES)
         for template in self._templates.values():
@@ -89,18 +96,20 @@ class Tokens:
     def rows(self, texts: Iterable[Variant]) -> list[Row]:
         """One row per variant; each new chunk is tokenised once, all of them in one call."""
         variants = list(texts)
-        self._learn(piece for variant in variants for part in variant.parts for piece in self._pieces(part))
-        return [self._row([self._ids(part) for part in variant.parts]) for variant in variants]
+        with self._lock:
+            self._learn(piece for variant in variants for part in variant.parts for piece in self._pieces(part))
+            return [self._row([self._ids(part) for part in variant.parts]) for variant in variants]
 
     def row_of_words(self, words: Words) -> tuple[Row, tuple[int, ...]]:
         """The row of an unedited example, and for each token the number of its word (-1: a control token)."""
         whole = as_variant(words.parts[0] if len(words.parts) == 1 else (words.parts[0], words.parts[1]))
-        self._learn(piece for part in whole.parts for piece in self._pieces(part))
         parts: list[list[int]] = []
         owners: list[list[int]] = []
-        for number, part in enumerate(whole.parts):
-            parts.append(self._ids(part))
-            owners.append(self._owners(words, number))
+        with self._lock:
+            self._learn(piece for part in whole.parts for piece in self._pieces(part))
+            for number, part in enumerate(whole.parts):
+                parts.append(self._ids(part))
+                owners.append(self._owners(words, number))
         row = self._row(parts)
         kept = self._room([len(part) for part in parts])
         template = self._templates[len(parts)]
@@ -111,7 +120,7 @@ class Tokens:
             for part, n, after in zip(owners, kept, frame[1:], strict=True)
             for owner in [*self._keep(part, n), *after]
         ]
-        return row, tuple(flat)
+        return row, tuple(flat) or (-1,) * len(row)
 
     def hole_id(self, hole: Hole) -> int:
         """The token that stands for a hidden word."""
@@ -126,26 +135,25 @@ class Tokens:
 
     # -- from chunks to rows
 
-    def _pieces(self, part: Sequence[Chunk]) -> Iterable[str]:
-        """The strings of a part that must be tokenised."""
+    def _pieces(self, part: Sequence[Chunk]) -> Iterable[str | Hole]:
+        """The strings and holes of a part, as they are tokenised."""
         for chunk in self._grouped(part):
             if isinstance(chunk, str):
                 yield chunk
-            else:
-                yield from (piece for piece in chunk if isinstance(piece, str) and piece.strip(" "))
+                continue
+            for piece, after in zip(chunk, (*chunk[1:], ""), strict=True):
+                if isinstance(piece, str) and isinstance(after, Hole) and self._swallows_blanks:
+                    piece = piece.rstrip()  # noqa: PLW2901 - as the tokenizer does before its own mask token
+                if piece:
+                    yield piece
 
     def _ids(self, part: Sequence[Chunk]) -> list[int]:
         ids: list[int] = []
-        known = self._known
-        for chunk in self._grouped(part):
-            if isinstance(chunk, str):
-                ids.extend(known[chunk])
-                continue
-            for piece in chunk:  # a blank beside a hole belongs to the hole, as with the tokenizer's own mask token
-                if isinstance(piece, Hole):
-                    ids.append(self.hole_id(piece))
-                elif piece.strip(" "):
-                    ids.extend(known[piece])
+        for piece in self._pieces(part):
+            if isinstance(piece, str):
+                ids.extend(self._known[piece])
+            else:
+                ids.append(self.hole_id(piece))
         return ids
 
     def _grouped(self, part: Sequence[Chunk]) -> Sequence[Chunk]:
@@ -160,14 +168,25 @@ class Tokens:
                 pieces.append(piece)
         return (pieces[0],) if len(pieces) == 1 and isinstance(pieces[0], str) else (tuple(pieces),)
 
-    def _learn(self, strings: Iterable[str]) -> None:
+    def _learn(self, pieces: Iterable[str | Hole]) -> None:
         """Tokenise the strings not seen before."""
-        wanted = set(strings)
+        wanted = {piece for piece in pieces if isinstance(piece, str)}
         if len(self._known) > _CACHED_CHUNKS:
             self._known.clear()
         new = [string for string in wanted if string not in self._known]
-        if new:
-            self._known.update(zip(new, map(tuple, self._tokenise(new)), strict=True))
+        for string, ids in zip(new, self._tokenise(new) if new else (), strict=True):
+            self._known[string] = tuple(ids) if self._control.keys().isdisjoint(ids) else self._spelled(string)
+
+    def _spelled(self, string: str) -> tuple[int, ...]:
+        """Ids of a string with a control word in it, which some tokenizers know as a word like any other."""
+        found = (token for ids in self._tokenise(self._inside(string)) for token in ids)
+        return tuple(token for token in found if token not in self._control)
+
+    def _inside(self, string: str) -> list[str]:
+        """The string in pieces that contain no control word: each is cut after its first letter."""
+        words = (re.escape(word) for word in self._control.values() if len(word) > 1)
+        ends = [0, *(found.start() + 1 for found in re.finditer("|".join(words) or "(?!)", string)), len(string)]
+        return [string[start:end] for start, end in pairwise(ends)]
 
     def _tokenise(self, strings: Sequence[str], **extra: Any) -> Any:
         settings = {"add_special_tokens": False, "split_special_tokens": True, "verbose": False}
@@ -212,9 +231,9 @@ class Tokens:
             return list(lengths)
         if len(lengths) == 1:
             return [room]
-        short = min(lengths)
-        kept = (room // 2, room - room // 2) if 2 * short > room else (short, room - short)
-        return [*kept] if lengths[0] <= lengths[1] else [kept[1], kept[0]]
+        short = min(room // 2, *lengths)
+        pair_yields = lengths[0] > lengths[1] or (min(lengths) > short and not self.tokenizer.is_fast)
+        return [room - short, short] if pair_yields else [short, room - short]
 
     # -- what the tokenizer is like
 
@@ -256,7 +275,11 @@ class Tokens:
                     located.append((span.start, span.end, number))
             return self._align(words.parts[part], located)
         owners: list[int] = []
+        first = min((word for chunk in own for word in chunk.words), default=-1)
         for chunk in own:
+            if not chunk.strings:
+                owners.extend([owners[-1] if owners else first] * len(self._known[chunk.raw]))
+                continue
             if len(chunk.strings) == 1:
                 owners.extend([chunk.words[0]] * len(self._known[chunk.raw]))
                 continue
@@ -281,11 +304,27 @@ class Tokens:
 
     def _offsets(self, string: str) -> Sequence[tuple[int, int]]:
         """Character span of each token; worked out from the token strings where the tokenizer does not tell."""
-        if self.tokenizer.is_fast:
-            found = self._tokenise([string], return_offsets_mapping=True)
-            if "offset_mapping" in found:
-                return [(int(start), int(end)) for start, end in found["offset_mapping"][0]]
-        return locate_tokens(string, self.tokenizer.convert_ids_to_tokens(list(self._known[string])))
+        if not self.tokenizer.is_fast:
+            return locate_tokens(string, self.tokenizer.convert_ids_to_tokens(list(self._known[string])))
+        found = self._tokenise([string], return_offsets_mapping=True)
+        ids, offsets, shift = found["input_ids"][0], found["offset_mapping"][0], 0
+        if self._control.keys().isdisjoint(ids):
+            return [(int(start), int(end)) for start, end in offsets]
+        spans: list[tuple[int, int]] = []
+        pieces = self._inside(string)
+        found = self._tokenise(pieces, return_offsets_mapping=True)
+        for piece, ids, offsets in zip(pieces, found["input_ids"], found["offset_mapping"], strict=True):
+            pairs = zip(ids, offsets, strict=True)
+            spans.extend((shift + start, shift + end) for token, (start, end) in pairs if token not in self._control)
+            shift += len(piece)
+        return spans
+
+
+def _control_tokens(tokenizer: Any) -> dict[int, str]:
+    """The tokens that steer the model and must never come out of a text; the one for unknown words may."""
+    added = {number: token.content for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+    named = dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
+    return {number: word for number, word in (added | named).items() if number != tokenizer.unk_token_id}
 
 
 def locate_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
@@ -294,6 +333,9 @@ def locate_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
     Case, accents, compatibility forms and the usual continuation marks are ignored. A token that cannot be found
     (unknown to the vocabulary, or a single byte of a longer character) covers the gap up to the next one that can.
     """
+    signs = [sign.encode(errors="surrogatepass") for sign in text]
+    if list(tokens) == [chr(byte) for sign in signs for byte in sign]:  # one token per byte
+        return [(n, n + 1) for n, sign in enumerate(signs) for _ in sign]
     folded, origin = [], []
     for position, sign in enumerate(text):
         for plain in _plain(sign):

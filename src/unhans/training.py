@@ -52,6 +52,10 @@ class Schedule:
     patience: int | None = None  # epochs without a better validation score before stopping; None: never stop early
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.epochs < 0 or self.batch_size < 1 or self.learning_rate <= 0 or not 0 <= self.warmup <= 1:
+            raise BadOption("A schedule has epochs >= 0, batch_size >= 1, learning_rate > 0 and 0 <= warmup <= 1.")
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -79,7 +83,7 @@ def fit(
     validation: Sequence[Example] | None = None,
     schedule: Schedule | None = None,
     extra_loss: ExtraLoss | None = None,
-    checkpoints: Path | None = None,
+    checkpoints: str | Path | None = None,
     watch: Watch | None = None,
 ) -> TransformerClassifier:
     """A new classifier: the given one's weights, trained on the labelled examples. The given one is left as it is.
@@ -107,7 +111,8 @@ def fit(
         return accuracy(student, validation or ())
 
     run = f"{classifier.revision} {_fingerprint(labelled)} {_fingerprint(validation or ())}"
-    optimise(student.model, batches, loss, schedule, score if validation else None, checkpoints, run, watch or Watch())
+    folder = Path(checkpoints) if checkpoints is not None else None
+    optimise(student.model, batches, loss, schedule, score if validation else None, folder, run, watch or Watch())
     return student.clone()  # a fresh object: the student's fingerprint and caches were those of other weights
 
 
@@ -133,10 +138,13 @@ def optimise(  # noqa: PLR0917 - the loop's parts, in the order they are used
     """Train the model in place on `loss(batch)` and leave it with the best weights, in evaluation mode."""
     device = next(model.parameters()).device
     accelerator = Accelerator(cpu=device.type == "cpu")
+    if accelerator.num_processes > 1:
+        model.to(accelerator.device)  # each process has its own
     optimizer = torch.optim.AdamW(_decay_groups(model, schedule.weight_decay), lr=schedule.learning_rate)
     n_batches = len(batches(np.random.default_rng([schedule.seed, 0])))
     total = schedule.epochs * n_batches
-    state = _State(checkpoints, f"{run} {asdict(schedule)}", model, optimizer)
+    state = _State(checkpoints, f"{run} {asdict(schedule)}", model, optimizer, accelerator.is_main_process)
+    accelerator.wait_for_everyone()  # all have read the checkpoint before one of them writes the next
     while state.epoch < schedule.epochs and not state.exhausted(schedule.patience):
         order = batches(np.random.default_rng([schedule.seed, state.epoch]))
         while state.step < (state.epoch + 1) * n_batches:
@@ -204,8 +212,10 @@ def _diverged(step: int, what: str) -> TrainingDiverged:
 class _State:
     """Where a training is, in memory and (with a folder) on disk: whole or not at all, and free of pickles."""
 
-    def __init__(self, folder: Path | None, run: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self.folder, self.model, self.optimizer = folder, model, optimizer
+    def __init__(
+        self, folder: Path | None, run: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer, writes: bool
+    ) -> None:
+        self.folder, self.model, self.optimizer, self.writes = folder, model, optimizer, writes
         self.run = blake2b(run.encode(), digest_size=8).hexdigest()
         self.epoch = self.step = self.worse = 0
         self.best: float | None = None
@@ -248,7 +258,7 @@ class _State:
             self.save()
 
     def save(self) -> None:
-        if self.folder is None:
+        if self.folder is None or not self.writes:
             return
         self._saved = time.monotonic()
         new, current, old = (self.folder / name for name in ("new", "current", "old"))

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import tiny
 import torch
 
+import tiny
 from unhans.attributions import attribute
 from unhans.errors import Unsupported
 from unhans.text import Words

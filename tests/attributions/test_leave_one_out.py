@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-import tiny
 import torch
 
+import tiny
 from unhans.attributions import attribute
 from unhans.errors import Unsupported
 from unhans.text import Words

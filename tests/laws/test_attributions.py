@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tiny
 import torch
 
+import tiny
 from unhans.attributions import attribute, attribution
 from unhans.types import Example
 

@@ -118,7 +118,7 @@ def test_what_was_planted_survives_json(entry, examples):
 @pytest.mark.parametrize(("entry", "option"), SHARES, ids=lambda value: getattr(value, "name", value))
 @pytest.mark.parametrize("value", [-0.1, 1.01, float("nan")])
 def test_a_share_that_is_no_part_of_a_whole_is_refused(entry, option, value, examples):
-    with pytest.raises(BadOption, match=f"{option} must lie between 0 and 1"):
+    with pytest.raises(BadOption, match=f"{option} must"):
         plant(examples, entry.name, **{option: value})
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unhans.errors import BadData
-from unhans.model import Classifier, TransformerClassifier
+from unhans.errors import BadData, BadOption
+from unhans.model import Classifier, TransformerClassifier, as_examples
 from unhans.registry import Registry
-from unhans.scoring import Progress
-from unhans.text import Words, visible_form
+from unhans.scoring import Progress, ScoreCache
+from unhans.text import Text, Words, visible_form
 from unhans.types import Attribution, Example, RankedWord, Recipe, Span, WordRanking
 
 Scores = Tensor | Sequence[NDArray[np.float64]]
@@ -35,7 +35,7 @@ _EXAMPLES_AT_ONCE = 256  # for methods that query: enough variants to fill batch
 
 def attribute(
     classifier: Classifier,
-    examples: Sequence[Example],
+    texts: Text | Iterable[Text],
     *,
     method: str = "leave_one_out",
     label: str | None = None,
@@ -43,9 +43,10 @@ def attribute(
     batch_size: int = 16,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
+    cache: ScoreCache | None = None,
     **options: Any,
 ) -> list[Attribution]:
-    """One attribution per example, for `label` or else for the label the model predicts.
+    """One attribution per text or example, for `label` or else for the label the model predicts.
 
     Scores are signed: positive words speak for the label. Their unit depends on the method. Words beyond the model's
     length limit score 0 and are listed as unread.
@@ -54,7 +55,9 @@ def attribute(
     usable = [other.name for other in attribution if other.needs <= classifier.capabilities]
     classifier.require(entry.needs, method, f"Methods that work with it: {', '.join(usable)}.")
     recipe = entry.recipe(options, seed)
-    examples, how = list(examples), {"cancelled": cancelled}
+    if batch_size < 1:
+        raise BadOption(f"batch_size must be at least 1, not {batch_size}.")
+    examples, how = list(as_examples(texts)), {"cancelled": cancelled, "cache": cache}
     targets = _targets(classifier, examples, label, how)
     size = batch_size if "batch" in entry.asks else _EXAMPLES_AT_ONCE
     found: list[Attribution] = []

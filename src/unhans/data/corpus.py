@@ -142,8 +142,8 @@ class Corpus(Sequence[Example]):
             return Corpus(self._table.slice(int(rows[0]), len(rows)))
         return Corpus(self._table.filter(pc.equal(self._table["split"], name)))
 
-    def relabelled(self, spelling: Mapping[str, str]) -> Corpus:
-        """The same examples, each label replaced by what it is called here; labels that are not listed stay."""
+    def relabelled(self, spelling: Mapping[str, str | None]) -> Corpus:
+        """The same examples, each label replaced by what it is called here (None: no label); others stay."""
         labels = [
             spelling.get(label, label) if label is not None else None for label in self._table["label"].to_pylist()
         ]

@@ -69,7 +69,7 @@ class Table:
 def tables(source: Any) -> list[Table]:
     """The tables of any source we know; `BadData` for any other."""
     if isinstance(source, (str, Path)):
-        return _path_tables(Path(source))
+        return _path_tables(Path(source).expanduser())
     if hasattr(source, "iloc"):  # a pandas DataFrame
         return [_frame_table(source)]
     if isinstance(source, Mapping):  # DatasetDict, or a dict of lists of rows

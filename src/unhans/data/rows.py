@@ -19,7 +19,10 @@ INVALID = "Characters that are not valid Unicode were replaced by U+FFFD."
 MISFIT = "The highlights do not fit the text and were left out."
 UNKNOWN_LABEL = "The label is not among the given names and was left out."
 BLANK_PAIR = "The second text is blank and was left out."
-OUR_NOTES = (NUL, INVALID, MISFIT, UNKNOWN_LABEL, BLANK_PAIR)
+CONTROL = "The text contains a control word of language models; it is read as plain text."
+OUR_NOTES = (NUL, INVALID, MISFIT, UNKNOWN_LABEL, BLANK_PAIR, CONTROL)
+
+_CONTROL_WORD = re.compile(r"\[(?:MASK|SEP|CLS|PAD|UNK)\]|</?s>|<(?:mask|pad|unk|cls|sep)>|<\|[a-z_]{1,30}\|>")
 
 _DIRT = re.compile("[\x00\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -107,6 +110,7 @@ def _passage(value: Any, notes: list[str]) -> Passage | None:
         raise BadRow(f"text longer than {MAX_TEXT:,} characters", f"{len(value):,}")
     if not _VISIBLE.search(value):
         return None
+    _add(notes, CONTROL, _CONTROL_WORD.search(value) is not None)
     cleaned = clean(value)
     if cleaned is not value:
         _add(notes, NUL, "\x00" in value)
