@@ -1,6 +1,6 @@
 """The scoring core against the bare model and Hugging Face's pipeline: ratios measured side by side in one run.
 
-    python bench/scoring.py [--shape minilm] [--lengths 16,32,64,128,256] [--rounds 3] [--json out.json]
+    python bench/scoring.py [--shape minilm] [--lengths 16,32,64,128,256] [--rounds 2] [--json out.json]
 
 For each text length, some texts are explained in the two ways that ask most of a core: every word left out once, and
 LIME's sampling (the `lime` package's own: a random number of random words left out, at first the text itself). Four
@@ -42,8 +42,8 @@ SHAPES = {
     "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
     "bert-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
 }
-MOST_TOKENS = {"minilm": 16_000, "bert-base": 4096}  # of a workload, about; the pipelines need minutes for these
-BATCH_TOKENS = (256, 512, 1024, 2048, 4096)
+MOST_TOKENS = {"minilm": 16_000, "bert-base": 3072}  # of a workload, about; the pipelines need minutes for these
+BATCH_TOKENS = (512, 1024, 2048)  # more was slower at every length
 VOCABULARY = 30_522
 
 
@@ -108,7 +108,7 @@ def measure(
     rows = set(classifier.tokens.rows(variants))
     texts = [variant.texts[0] for variant in variants]
     lengths = Counter(map(len, rows))
-    probed = sorted(lengths, key=lambda length: -lengths[length])[:6]  # the rest is interpolated
+    probed = sorted(lengths, key=lambda length: -lengths[length])[:3]  # the rest is interpolated
     row_times = {length: {b: float("inf") for b in BATCH_TOKENS} for length in probed}
     best = dict.fromkeys(["core", *pipes], float("inf"))
     tally = Tally()
@@ -118,7 +118,7 @@ def measure(
                 row_times[length][tokens] = min(
                     row_times[length][tokens], seconds_per_row(classifier.model, length, tokens)
                 )
-        classifier.tokens._known.clear()  # every round pays for its own tokenising
+        classifier.tokens.forget()  # every round pays for its own tokenising
         tally = Tally()
         started = clock()
         classifier.log_probs(variants, tally=tally)
@@ -136,7 +136,7 @@ def measure(
         "variants": len(variants),
         "different": len(rows),
         "answered": tally.answered,
-        "asked twice": tally.answered / len(rows),
+        "asked for each": tally.answered / len(rows),
         "padded": tally.padded / max(1, tally.padded + tally.cells),
         "of the limit": limit / best["core"],
         **{f"against {name}": best[name] / best["core"] for name in pipes},
@@ -161,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", action="append", choices=SHAPES)
     parser.add_argument("--lengths", default="16,32,64,128,256")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--samples", type=int, default=1000, help="LIME samples")
     parser.add_argument("--most", type=int, help="tokens a workload may have, about")
     parser.add_argument("--threads", type=int, default=0, help="torch threads; 0 leaves torch's choice")
@@ -221,7 +221,7 @@ def verdict(results: list[dict]) -> list[str]:
     return [
         line("share of the limit", "of the limit", ">= 0.95", lambda x: x >= 0.95, min),
         line("padded cells", "padded", "<= 2 %", lambda x: x <= 0.02, max),
-        line("texts asked for each different one", "asked twice", "<= 1", lambda x: x <= 1, max),
+        line("texts asked for each different one", "asked for each", "<= 1", lambda x: x <= 1, max),
         line("logits against Hugging Face", "largest logit difference", "<= 1e-5", lambda x: x <= 1e-5, max),
         line("against pipeline(batch_size=32)", "against batched", ">= 2", lambda x: x >= 2, min),
         line("against pipeline()", "against default", ">= 5", lambda x: x >= 5, min),

@@ -244,6 +244,10 @@ def test_fitting_an_encoder_starts_from_its_weights(tmp_path: Path) -> None:
     assert isinstance(given, TransformerClassifier)
     for name, weight in given.model.bert.encoder.state_dict().items():
         assert torch.equal(fitted.model.bert.encoder.state_dict()[name], weight), name
+    other = LanguageModel.fit(tiny.SENTENCES, encoder=folder, schedule=Schedule(epochs=0, seed=1))
+    assert not torch.equal(
+        fitted.model.cls.predictions.transform.dense.weight, other.model.cls.predictions.transform.dense.weight
+    )  # the head is new, and drawn from the seed
 
 
 # -- fitting

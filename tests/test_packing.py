@@ -82,6 +82,19 @@ def test_pairs_get_the_models_own_logits(kind: str) -> None:
     np.testing.assert_allclose(model.answer(rows), wanted, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", tiny.ENCODERS)
+def test_the_plain_way_gives_them_too_even_to_rows_of_different_length(kind: str) -> None:
+    model = classifier(kind)
+    rows = model.tokens.rows([as_variant(text) for text in (*PAIRS, ("x", "soup"))])
+    wanted = np.stack([own_logits(model.model, row) for row in rows])
+
+    with torch.inference_mode():
+        found = model._forward._plain(rows, None).numpy()
+
+    assert len({len(row) for row in rows}) > 1
+    np.testing.assert_allclose(found, wanted, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", tiny.PACKING)
 def test_the_second_text_of_a_pair_has_a_say_and_so_has_its_type(kind: str) -> None:
     model = classifier(kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from unhans.black_boxes import PredictFunction
 from unhans.errors import Cancelled, ModelFailed, Unsupported
 from unhans.scoring import ScoreCache, Tally, ask, batches_by_length
 from unhans.text import Hole, Words, as_variant
+from unhans.tokens import Row
 from unhans.types import Example
 
 WEIGHTS = {"good": 2.0, "bad": -1.5, "not": -0.5, "soup": 0.25}
@@ -150,6 +152,13 @@ def test_single_texts_and_pairs_are_not_confused() -> None:
     assert len({line.tobytes() for line in answers}) == 3
 
 
+def test_rows_that_differ_only_in_the_types_of_their_tokens_are_different_questions() -> None:
+    ids = (2, 20, 3, 30, 3)
+    rows = [Row(ids, (0, 0, 0, 1, 1)), Row(ids, (0, 0, 0, 0, 0)), Row(ids)]
+
+    assert len({unhans.scoring._key("r", row) for row in rows}) == 3
+
+
 @pytest.mark.parametrize("text", ["a\x00b", "a\x00\x00b"])
 def test_a_pair_is_not_confused_with_a_text_that_has_a_nul_in_it(text: str) -> None:
     def tell(texts: Any) -> Any:
@@ -250,6 +259,36 @@ def test_what_memory_forgot_is_still_in_the_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ask(model, some, cache=cache), first)
     assert asked == []
     cache.close()
+
+
+def test_a_damaged_file_is_begun_anew(tmp_path: Path) -> None:
+    path, asked = tmp_path / "cache.db", []
+    path.write_bytes(b"this is not a database" * 100)
+    (tmp_path / "cache.db-wal").write_bytes(b"nor is this" * 100)
+    model = tiny.bag_of_words(WEIGHTS, asked=asked)
+
+    for _ in range(2):
+        cache = ScoreCache(path)
+        ask(model, ["good"], cache=cache)
+        cache.close()
+
+    assert asked == ["good"]
+
+
+def test_a_file_that_is_only_locked_is_not_thrown_away(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("CREATE TABLE answers (question BLOB PRIMARY KEY, answer BLOB) WITHOUT ROWID")
+    holder.execute("INSERT INTO answers VALUES (x'00', x'01')")
+    holder.execute("BEGIN EXCLUSIVE")
+
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        ScoreCache(path)
+
+    holder.execute("COMMIT")
+    assert holder.execute("SELECT count(*) FROM answers").fetchone() == (1,)
+    assert path.exists()
+    holder.close()
 
 
 PROGRAM = """

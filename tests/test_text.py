@@ -84,6 +84,7 @@ def test_every_visible_character_belongs_to_a_word_and_every_word_has_one(text: 
         ("the U.S. army", ["the", "U.S", ".", "army"]),
         ("e.g. this", ["e.g", ".", "this"]),
         ("end.Next", ["end", ".", "Next"]),
+        ("x.yz ab.c", ["x", ".", "yz", "ab", ".", "c"]),
         ("3.5 of 1,000.25 at 12:30.", ["3.5", "of", "1,000.25", "at", "12:30", "."]),
         ("50%", ["50", "%"]),
         ("snake_case", ["snake_case"]),

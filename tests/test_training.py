@@ -160,6 +160,24 @@ def test_the_rate_rises_over_the_warm_up_and_then_falls_to_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epochs": -1},
+        {"batch_size": 0},
+        {"learning_rate": 0.0},
+        {"learning_rate": float("nan")},
+        {"learning_rate": float("inf")},
+        {"warmup": 1.5},
+        {"weight_decay": -0.1},
+        {"seed": -1},
+    ],
+)
+def test_a_schedule_that_could_not_be_kept_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match="A schedule has"):
+        Schedule(**wrong)
+
+
 def test_batches_hold_every_example_once_and_similar_lengths_together() -> None:
     lengths = np.random.default_rng(0).integers(1, 200, 1000).tolist()
     batches = similar_lengths(lengths, 16, np.random.default_rng(1))

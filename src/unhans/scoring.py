@@ -72,8 +72,11 @@ class ScoreCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._file = _open(path)
-            except sqlite3.DatabaseError:  # damaged; all that is lost is time
-                path.unlink()
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):  # sound, but locked by another process or not writable
+                    raise
+                for ending in ("", "-wal", "-shm"):  # damaged; all that is lost is time
+                    path.with_name(path.name + ending).unlink(missing_ok=True)
                 self._file = _open(path)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Answers]:

@@ -93,6 +93,11 @@ class Tokens:
             if template and template.size >= limit:
                 raise BadModel(f"The model reads only {limit} tokens, which leaves no room for text.")
 
+    def forget(self) -> None:
+        """Drop all known chunks: memory is given back, and the next texts are tokenised anew."""
+        with self._lock:
+            self._known.clear()
+
     def rows(self, texts: Iterable[Variant]) -> list[Row]:
         """One row per variant; each new chunk is tokenised once, all of them in one call."""
         variants = list(texts)

@@ -53,8 +53,13 @@ class Schedule:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.epochs < 0 or self.batch_size < 1 or self.learning_rate <= 0 or not 0 <= self.warmup <= 1:
-            raise BadOption("A schedule has epochs >= 0, batch_size >= 1, learning_rate > 0 and 0 <= warmup <= 1.")
+        counts = self.epochs >= 0 and self.batch_size >= 1 and self.seed >= 0
+        rates = 0 < self.learning_rate < float("inf") and 0 <= self.weight_decay < float("inf")
+        if not counts or not rates or not 0 <= self.warmup <= 1:
+            raise BadOption(
+                "A schedule has epochs >= 0, batch_size >= 1, seed >= 0, learning_rate > 0, weight_decay >= 0 "
+                "and 0 <= warmup <= 1."
+            )
 
 
 @dataclass(frozen=True)
