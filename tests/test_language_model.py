@@ -12,7 +12,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import tiny
 import unhans
-from unhans.errors import BadData, BadModel, Cancelled, Unsupported
+from unhans.errors import BadData, BadModel, BadOption, Cancelled, Unsupported
 from unhans.language_model import Filler, LanguageModel
 from unhans.model import TransformerClassifier
 from unhans.scratch import fresh_classifier
@@ -311,6 +311,9 @@ def test_a_stopped_fit_goes_on_and_ends_as_one_that_was_not(tmp_path: Path) -> N
     resumed = LanguageModel.fit(texts, schedule=schedule, width=32, layers=1, checkpoints=tmp_path)
     variants = [hidden(texts[0], 1, 2)]
     assert resumed.fill(variants) == whole.fill(variants)
+    for other in ({"width": 64}, {"layers": 2}, {"mask_share": 0.5}):
+        with pytest.raises(BadOption, match="another training"):
+            LanguageModel.fit(texts, schedule=schedule, checkpoints=tmp_path, **{"width": 32, "layers": 1} | other)
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["  ", "\n"]])

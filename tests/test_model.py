@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import processors
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import tiny
@@ -492,6 +494,27 @@ def test_a_pad_id_outside_the_vocabulary_is_not_used() -> None:
     classifier = unhans.load((model, tiny.gpt_tokenizer()))
     batch = classifier.batch(examples(["good", TEXTS[0]]))
     assert torch.isfinite(classifier.logits(batch)).all()
+
+
+@pytest.mark.parametrize("in_config", [True, False])
+@pytest.mark.parametrize("kind", tiny.DECODERS)
+def test_texts_that_end_in_the_padding_token_are_read_as_hugging_face_does(kind: str, in_config: bool) -> None:
+    tokenizer = copy.deepcopy(tiny.gpt_tokenizer())
+    end = tokenizer.eos_token
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{end} $A {end}" if kind == "llama" else f"$A {end}", special_tokens=[(end, tokenizer.eos_token_id)]
+    )
+    model = tiny.model(kind)
+    model.config.pad_token_id = tokenizer.eos_token_id if in_config else None
+    texts = TEXTS[:3]
+    with torch.no_grad():
+        theirs = torch.cat([model(torch.tensor([tokenizer(text)["input_ids"]])).logits for text in texts])
+    classifier = unhans.load((model, tokenizer))
+    batch = classifier.batch(examples(texts))
+    with torch.no_grad():
+        assert torch.allclose(classifier.logits(batch), theirs, atol=1e-4)
+        assert torch.allclose(classifier.logits(batch, classifier.embed(batch)), theirs, atol=1e-4)
+    assert np.abs(np.exp(classifier.log_probs(texts)) - theirs.softmax(-1).numpy()).max() < 1e-5
 
 
 def test_other_objects_are_refused() -> None:

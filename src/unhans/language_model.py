@@ -98,7 +98,7 @@ class LanguageModel:
             schedule,
             None,
             checkpoints,
-            f"{encoder} {_fingerprint(rows)}",
+            f"{encoder} {share} {width} {layers} {_fingerprint(rows)}",
             watch or Watch(),
         )
         return learner
@@ -123,7 +123,10 @@ class LanguageModel:
         mask = self.tokens.hole_id(Hole.MASK)
         holes = [[at for at, token in enumerate(row.ids) if token == mask] for row in rows]
         wanted = [_holes_after_blank(variant, self._start_is_blank) for variant in variants]
-        seen = [self._seen(v) if row.cut else range(len(w)) for v, row, w in zip(variants, rows, wanted, strict=True)]
+        seen = [
+            self.tokens.holes_read(v, Hole.MASK) if row.cut else range(len(w))
+            for v, row, w in zip(variants, rows, wanted, strict=True)
+        ]
         results: list[list[list[Filler]]] = [[[] for _ in blanks] for blanks in wanted]
         asked = [number for number, found in enumerate(holes) if found]
         done = 0
@@ -143,19 +146,6 @@ class LanguageModel:
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all."""
         return save_folder(folder, self.model, self.tokenizer)
-
-    def _seen(self, variant: Variant) -> list[int]:
-        """Which of the masked words (by number) are left of a text that had to be cut."""
-        mask = self.tokens.hole_id(Hole.MASK)
-        parts = [self.tokens._ids(part) for part in variant.parts]
-        seen: list[int] = []
-        first = 0
-        for ids, room in zip(parts, self.tokens._room([len(ids) for ids in parts]), strict=True):
-            places = [at for at, token in enumerate(ids) if token == mask]
-            kept = set(self.tokens._keep(range(len(ids)), room))
-            seen.extend(first + number for number, at in enumerate(places) if at in kept)
-            first += len(places)
-        return seen
 
     def _log_probs(self, rows: Sequence[Row], holes: Sequence[Sequence[int]]) -> Tensor:
         with torch.inference_mode():

@@ -184,12 +184,9 @@ class TransformerClassifier(Classifier):
             raise BadOption(
                 f"The device {device!r} cannot be used on this machine. Leave it out, or use 'cpu'."
             ) from error
-        pads = (model.config.pad_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-        known = range(model.get_input_embeddings().weight.shape[0])
-        # decoders often have none (or -1); their heads need to know one
-        model.config.pad_token_id = next(pad for pad in pads if pad in known)
         self.tokenizer, self.limit = tokenizer, limit
         self.tokens = Tokens(tokenizer, limit)
+        model.config.pad_token_id = self._padding_token()
         self._forward = Forward(self.model, model.config.pad_token_id)
 
     @classmethod
@@ -294,7 +291,13 @@ class TransformerClassifier(Classifier):
         if batch.positions is not None:
             inputs["position_ids"] = batch.positions
         with self._forward.lock:  # a packed call in another thread has the model rewired while it runs
-            return self.model(**inputs).logits  # type: ignore[no-any-return]
+            if embeddings is None or not hasattr(self.model, "score"):
+                return self.model(**inputs).logits  # type: ignore[no-any-return]
+            # a decoder's head reads the last token that is not padding, and would not know it from embeddings
+            every = self.model.score(self.model.base_model(**inputs).last_hidden_state)
+            places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+            last = torch.where(batch.ids == self.model.config.pad_token_id, 0, places).argmax(1)
+            return every[torch.arange(len(last)), last]  # type: ignore[no-any-return]
 
     def gradient(self, embeddings: Tensor, batch: Batch, targets: Tensor, create_graph: bool = False) -> Tensor:
         """Gradient of each row's target logit by its embeddings; itself differentiable with `create_graph`."""
@@ -303,6 +306,15 @@ class TransformerClassifier(Classifier):
             leaf = embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
             wanted = self.logits(batch, leaf).gather(1, targets[:, None]).sum()
             return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
+
+    def _padding_token(self) -> int:
+        """The model's own; where it has none, as many decoders, one that cannot be taken for the end of a text."""
+        known = range(self.model.get_input_embeddings().weight.shape[0])
+        if self.model.config.pad_token_id in known:
+            return int(self.model.config.pad_token_id)
+        end = self.tokens.rows([as_variant(_PROBE)])[0].ids[-1]
+        kinds = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, self.tokenizer.bos_token_id, 0, 1)
+        return next(token for token in kinds if token in known and token != end)
 
     def clone(self) -> Self:
         """An independent copy that training may change."""

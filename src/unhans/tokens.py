@@ -127,6 +127,21 @@ class Tokens:
         ]
         return row, tuple(flat) or (-1,) * len(row)
 
+    def holes_read(self, variant: Variant, hole: Hole) -> list[int]:
+        """Which of a variant's holes of this kind (by number) are left where the text had to be cut."""
+        wanted = self.hole_id(hole)
+        with self._lock:
+            self._learn(piece for part in variant.parts for piece in self._pieces(part))
+            parts = [self._ids(part) for part in variant.parts]
+        read: list[int] = []
+        first = 0
+        for ids, room in zip(parts, self._room([len(ids) for ids in parts]), strict=True):
+            places = [at for at, token in enumerate(ids) if token == wanted]
+            kept = set(self._keep(range(len(ids)), room))
+            read.extend(first + number for number, at in enumerate(places) if at in kept)
+            first += len(places)
+        return read
+
     def hole_id(self, hole: Hole) -> int:
         """The token that stands for a hidden word."""
         found = self.holes[hole]
