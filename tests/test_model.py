@@ -17,9 +17,10 @@ import tiny
 import unhans
 from unhans.data import read
 from unhans.errors import BadModel, BadOption, Unsupported
-from unhans.model import Predictions, TransformerClassifier, filled
+from unhans.model import Predictions, TransformerClassifier
 from unhans.scoring import Tally
 from unhans.text import Hole, Words, as_variant
+from unhans.tokens import padded
 from unhans.types import Example, Prediction, Span
 
 PAIRS = (
@@ -311,8 +312,8 @@ def test_words_beyond_the_limit_score_nothing(folders: Any) -> None:
 
 
 def test_lines_are_filled_at_the_side_asked_for() -> None:
-    assert filled([[1], [2, 3]], 0, left=True).tolist() == [[0, 1], [2, 3]]
-    assert filled([[1], [2, 3]], 9, left=False).tolist() == [[1, 9], [2, 3]]
+    assert padded([[1], [2, 3]], 0, left=True) == [[0, 1], [2, 3]]
+    assert padded([[1], [2, 3]], 9) == [[1, 9], [2, 3]]
 
 
 # -- one object, many threads

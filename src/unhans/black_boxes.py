@@ -25,7 +25,7 @@ from unhans.model import TOKEN_BUDGET, Classifier
 from unhans.packing import MAX_PADDING
 from unhans.scoring import Answers, Question, batches_by_length
 from unhans.text import Variant
-from unhans.tokens import Row, Tokens
+from unhans.tokens import Row, Tokens, padded
 
 Texts = list[str] | list[tuple[str, str]]
 _TINY = 1e-12  # a black box may say 0; its logarithm must stay a number
@@ -149,15 +149,10 @@ class OnnxClassifier(BlackBox):
         if self._tokens is None:
             return super().answer(questions)
         rows: Sequence[Row] = questions
-        longest = max(map(len, rows))
-
-        def filled(lines: Sequence[Sequence[int]], fill: int) -> NDArray[Any]:
-            return np.array([[*line, *[fill] * (longest - len(line))] for line in lines])
-
         feeds = {
-            "input_ids": filled([row.ids for row in rows], self._pad),
-            "attention_mask": filled([[1] * len(row) for row in rows], 0),
-            "token_type_ids": filled([row.types or [0] * len(row) for row in rows], 0),
+            "input_ids": np.array(padded([row.ids for row in rows], self._pad)),
+            "attention_mask": np.array(padded([(1,) * len(row) for row in rows], 0)),
+            "token_type_ids": np.array(padded([row.types or (0,) * len(row) for row in rows], 0)),
         }
         given = self._run({name: feeds[name] for name in feeds.keys() & self._inputs.keys()})[0]
         logits: Answers = np.asarray(given, np.float32)

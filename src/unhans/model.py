@@ -31,7 +31,7 @@ from unhans.packing import Forward
 from unhans.present import html_table
 from unhans.scoring import Answers, Question, ask
 from unhans.text import Text, Variant, Words, as_variant
-from unhans.tokens import Row, Tokens
+from unhans.tokens import Row, Tokens, padded
 from unhans.types import Example, Part, Prediction, Span
 
 TOKEN_BUDGET = 2048  # tokens a batch: the plateau of the bare model's speed on CPUs (bench/scoring.py)
@@ -152,7 +152,7 @@ class Batch:
     def owners(self) -> Tensor:
         """Number of each token's word; -1 for control tokens and padding."""
         lines = [self.tokens.row_of_words(words)[1] for words in self.words]
-        return filled(lines, -1, self.padded_left).to(self.ids.device)
+        return torch.tensor(padded(lines, -1, self.padded_left), device=self.ids.device)
 
     @property
     def n_words(self) -> int:
@@ -267,12 +267,16 @@ class TransformerClassifier(Classifier):
         rows = self.tokens.rows([as_variant(example) for example in examples])
         left = self._forward.is_causal  # such a head reads the last token, so padding must stand before the text
         device = self.model.device
-        mask = filled([(1,) * len(row) for row in rows], 0, left).to(device)
+
+        def tensor(lines: Sequence[Sequence[int]], fill: int) -> Tensor:
+            return torch.tensor(padded(lines, fill, left), device=device)
+
+        mask = tensor([(1,) * len(row) for row in rows], 0)
         return Batch(
             examples=tuple(examples),
-            ids=filled([row.ids for row in rows], self.model.config.pad_token_id, left).to(device),
+            ids=tensor([row.ids for row in rows], self.model.config.pad_token_id),
             mask=mask,
-            types=filled([row.types or () for row in rows], 0, left).to(device) if rows[0].types is not None else None,
+            types=tensor([row.types or () for row in rows], 0) if rows[0].types is not None else None,
             positions=(mask.cumsum(1) - 1).clamp(min=0) if left else None,
             tokens=self.tokens,
             padded_left=left,
@@ -323,13 +327,6 @@ class TransformerClassifier(Classifier):
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all, and never over an existing one."""
         return save_folder(folder, self.model, self.tokenizer)
-
-
-def filled(lines: Sequence[Sequence[int]], fill: int, left: bool) -> Tensor:
-    """Lines of different length as one tensor, padded at one side."""
-    longest = max(map(len, lines))
-    gaps = ([fill] * (longest - len(line)) for line in lines)
-    return torch.tensor([[*gap, *line] if left else [*line, *gap] for line, gap in zip(lines, gaps, strict=True)])
 
 
 def best_device() -> str:

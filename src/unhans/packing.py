@@ -26,7 +26,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from unhans.scoring import batches_by_length
-from unhans.tokens import Row
+from unhans.tokens import Row, padded
 
 _TOLERANCE = 1e-5
 MAX_PADDING = 0.02  # share of padded cells a plain batch may have
@@ -107,16 +107,12 @@ class Forward:
     # -- plain
 
     def _plain(self, rows: Sequence[Row], reads: Sequence[Sequence[int]] | None) -> Tensor:
-        longest = max(map(len, rows))
-        device = self.model.device
-        fill = self.pad_id if self.pad_id is not None else 0
-        inputs = {"input_ids": torch.tensor([[*r.ids, *[fill] * (longest - len(r))] for r in rows], device=device)}
+        lines = {"input_ids": padded([row.ids for row in rows], self.pad_id or 0)}
         if rows[0].types is not None:
-            types = [[*(r.types or ()), *[0] * (longest - len(r))] for r in rows]
-            inputs["token_type_ids"] = torch.tensor(types, device=device)
-        if any(len(row) < longest for row in rows):
-            mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
-            inputs["attention_mask"] = torch.tensor(mask, device=device)
+            lines["token_type_ids"] = padded([row.types or () for row in rows], 0)
+        if len({len(row) for row in rows}) > 1:
+            lines["attention_mask"] = padded([(1,) * len(row) for row in rows], 0)
+        inputs = {name: torch.tensor(values, device=self.model.device) for name, values in lines.items()}
         logits: Tensor = self.model(**inputs).logits
         if reads is None:
             return logits

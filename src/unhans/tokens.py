@@ -72,6 +72,13 @@ class _Template:
         return Row(tuple(ids), tuple(types), cut)
 
 
+def padded(lines: Sequence[Sequence[int]], fill: int, left: bool = False) -> list[list[int]]:
+    """Lines of different length made equal, filled up at the right or at the left."""
+    longest = max(map(len, lines))
+    gaps = ([fill] * (longest - len(line)) for line in lines)
+    return [[*gap, *line] if left else [*line, *gap] for line, gap in zip(lines, gaps, strict=True)]
+
+
 class Tokens:
     """A tokenizer that never does the same work twice, and knows which token belongs to which word."""
 
