@@ -7,6 +7,7 @@ import pytest
 import tiny
 from unhans.attributions import attribute, rank_words
 from unhans.errors import BadData, BadOption, Cancelled
+from unhans.scoring import ScoreCache
 from unhans.types import Example
 
 EXAMPLES = [Example(str(n), text) for n, text in enumerate(["Good film", "good soup", "bad soup", "bad GOOD"])]
@@ -36,6 +37,30 @@ def test_the_recipe_says_what_was_run():
 def test_cancelling_stops_the_work():
     with pytest.raises(Cancelled):
         attribute(MODEL, EXAMPLES, cancelled=lambda: True)
+
+
+def test_a_cache_answers_what_was_asked_before():
+    asked, cache = [], ScoreCache()
+    model = tiny.bag_of_words({"good": 1.0}, asked=asked)
+    first = attribute(model, EXAMPLES, cache=cache)
+    n = len(asked)
+    assert attribute(model, EXAMPLES, cache=cache) == first
+    assert len(asked) == n > 0
+
+
+def test_plain_texts_are_numbered_as_in_predictions():
+    assert [one.example for one in attribute(MODEL, ["good soup", "bad soup"])] == ["1", "2"]
+
+
+def test_a_batch_size_of_nothing_is_refused():
+    with pytest.raises(BadOption, match="at least 1"):
+        attribute(MODEL, EXAMPLES, batch_size=0)
+
+
+def test_words_that_were_not_read_are_not_ranked():
+    long = [Example("x", "soup " * 31 + "film")]  # 32 tokens, two of them control tokens: the film is not seen
+    found = attribute(tiny.transformer(), long, label="positive")
+    assert [row.word for row in rank_words(found, label="positive", min_count=1).words] == ["soup"]
 
 
 def test_progress_ends_at_the_number_of_examples():

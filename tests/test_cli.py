@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 
@@ -115,6 +117,17 @@ def test_another_model_on_a_projects_data_matches_labels_anew(tmp_path, model, d
     assert "Accuracy is not measured" in done.stderr
 
 
+def test_lines_for_a_pipe_reach_it_while_a_bar_is_shown(model):
+    """Standard error is a terminal, so there is a bar; standard output is not, and must get every line."""
+    master, terminal = pty.openpty()
+    words = [sys.executable, "-m", "unhans", "predict", "--model", model, "--text", "soup"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, text=True, check=True)
+    os.close(terminal)
+    os.close(master)
+    assert "confidence" in done.stdout
+    assert "soup" in done.stdout
+
+
 def test_a_closed_pipe_is_no_failure(model):
     words = [sys.executable, "-m", "unhans", "predict", "--model", model, "--json", *["--text", "soup"] * 40]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -130,6 +143,7 @@ def test_a_closed_pipe_is_no_failure(model):
         (["predict"], 2, "Give a project"),
         (["predict", "nowhere"], 3, "not a project"),
         (["predict", "--model", "./nowhere", "--text", "x"], 3, "There is no folder"),
+        (["predict", "somewhere", "--label-column", "gold"], 2, "for --data only"),
         (["methods", "fixes"], 2, "There is: attributions, bugs"),
         (["nonsense"], 2, "No such command"),
         (["demo", "--share", "2"], 2, "Invalid value"),

@@ -810,3 +810,17 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path) -> None
         write([], tmp_path / "a.xlsx")
     with pytest.raises(BadData, match="cannot be written"):
         write([], tmp_path / "missing" / "a.jsonl")
+
+
+@pytest.mark.parametrize("text", ["a [MASK] here", "the end</s>", "<|endoftext|>", "<pad>"])
+def test_a_control_word_of_a_model_leaves_a_note(text: str) -> None:
+    (example,) = read([text, "plain [brackets] and <tags>"])[:1]
+    assert example.text == text
+    assert "control word" in example.notes[0]
+    assert read(["plain [brackets] and <tags>"])[0].notes == ()
+
+
+def test_a_path_may_start_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("text\nx\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert len(read("~/a.csv")) == 1

@@ -60,3 +60,11 @@ def test_an_interrupted_demo_leaves_the_earlier_one(told):
     with pytest.raises(KeyboardInterrupt):
         run_demo(told[2], Teller(step=stop))
     assert Project.open(told[2].folder).classifier.revision == told[0].attribution.revision
+
+
+def test_a_second_demo_takes_the_place_of_the_first(tmp_path):
+    settings = DemoSettings(folder=tmp_path / "d", examples=100, epochs=1)
+    run_demo(settings)
+    (settings.folder / "left-over").write_text("x")
+    run_demo(settings)
+    assert not (settings.folder / "left-over").exists()

@@ -69,3 +69,9 @@ def test_all_zero_scores_are_drawn_without_dividing_by_zero():
     one = Attribution("x", "pos", ("a",), (Span(0, 1),), (0.0,), RECIPE, "r")
     assert heat_line(one).plain == "a "
     assert "nan" not in one._repr_html_()
+
+
+def test_scores_too_small_to_mean_anything_are_not_painted():
+    one = Attribution("x", "pos", ("a", "b"), (Span(0, 1),) * 2, (1e-7, -1e-8), RECIPE, "r")
+    assert heat_line(one).plain == "a b "
+    assert "all words weigh about the same" in one._repr_html_()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -144,3 +146,55 @@ def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
 def test_the_project_file_is_plain_json(tmp_path):
     Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES, notes={"demo": True})
     assert json.loads((tmp_path / "p/project.json").read_text())["notes"] == {"demo": True}
+
+
+def test_a_creation_that_fails_half_way_leaves_nothing_behind(tmp_path, monkeypatch):
+    classifier = tiny.transformer()
+
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(classifier.tokenizer, "save_pretrained", full)
+    with pytest.raises(OSError, match="no space"):
+        Project.create(tmp_path / "p", model=classifier, data=EXAMPLES)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_project_is_for_its_owner_only(tmp_path):
+    project = Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+    assert project.folder.stat().st_mode & 0o077 == 0
+
+
+class _Service(BaseHTTPRequestHandler):
+    """Says 60 % to every text, and counts how often it was asked."""
+
+    asked = 0
+
+    def do_POST(self):
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["inputs"]
+        type(self).asked += len(texts)
+        answer = json.dumps({"labels": ["negative", "positive"], "probabilities": [[0.4, 0.6]] * len(texts)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_service_is_asked_anew_because_it_may_have_changed(tmp_path):
+    server = HTTPServer(("127.0.0.1", 0), _Service)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        project = Project.create(tmp_path / "p", model=address, data=EXAMPLES)
+        assert len(list(project.predict())) == 3
+        before = _Service.asked
+        assert len(list(project.predict())) == 3
+        assert _Service.asked == before + 3
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

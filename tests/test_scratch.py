@@ -73,3 +73,9 @@ def test_a_fresh_language_model_fits_its_tokenizer() -> None:
     tokenizer = fresh_tokenizer(tiny.SENTENCES)
     model = fresh_language_model(tokenizer, layers=1, width=32)
     assert model.get_input_embeddings().weight.shape == (len(tokenizer), 32)
+
+
+def test_the_vocabulary_does_not_depend_on_the_order_of_the_texts() -> None:
+    texts = ["cold soup", "warm film", "dull plot", "fine cast"]
+    forwards, backwards = (fresh_tokenizer(given, vocab_size=60).get_vocab() for given in (texts, texts[::-1]))
+    assert forwards == backwards

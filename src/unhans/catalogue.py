@@ -47,10 +47,11 @@ def markdown(family: Registry) -> str:
 def _options(family: Registry) -> Iterator[str]:
     for entry in family:
         for option in entry.options:
-            yield f"- `{entry.name}` · `{option.name}={option.default}` ({_kind(option)}): {option.help}"
+            yield f"- `{entry.name}` · `{option.name}={option.default}` ({kind_of(option)}): {option.help}"
 
 
-def _kind(option: Option) -> str:
+def kind_of(option: Option) -> str:
+    """What may be given for an option, in a word or as a list of choices."""
     return " / ".join(option.choices) if option.choices else option.kind
 
 

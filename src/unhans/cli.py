@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ def init(project: Path, model: str, data: Path, as_json: bool, **columns: str | 
     corpus = _read(data, columns)
     _tell("Checking and copying the model …")
     made = Project.create(project, model=model, data=corpus)
-    labels, problems = list(made.classifier.labels), str(corpus.problems())
+    labels, problems = list(made.revisions[-1].labels), str(corpus.problems())
     if as_json:
         facts = {"project": str(project), "examples": len(corpus), "labels": labels, "splits": list(corpus.splits)}
         return _print_json(facts | {"summary": corpus.summary(), "problems": problems})
@@ -126,20 +127,20 @@ def predict(  # noqa: PLR0917 - click passes them by name
         raise BadOption("Give a project, or a --model with --data or --text.")
     if (texts and data) or (pairs and len(pairs) != len(texts)):
         raise BadOption("Give either --data or --text, and as many --pair as --text.")
+    if data is None and any(columns.values()):
+        raise BadOption("Columns and labels can be named for --data only.")
     _tell("Loading the model …")
     opened = Project.open(project) if project else None
     classifier = load(model) if model else opened.classifier  # type: ignore[union-attr]
+    given = list(zip(texts, pairs, strict=True)) if pairs else list(texts)
+    corpus = _read(given or data, columns) if given or data else opened.examples  # type: ignore[union-attr]
+    if corpus.set_aside:
+        click.echo(corpus.summary(), err=True)
+    kept = opened is not None and not (model or given or data)  # the project's own: it keeps the predictions
+    corpus = corpus if kept else _spelled_as(classifier, corpus)
     with _bar("Predicting") as progress:
-        if opened and not (model or data or texts):
-            corpus, stream = opened.examples, opened.predict(progress=progress)
-        else:
-            given = list(zip(texts, pairs, strict=True)) if pairs else list(texts)
-            corpus = _read(given or data, columns) if given or data else opened.examples  # type: ignore[union-attr]
-            corpus = _spelled_as(classifier, corpus)
-            stream = classifier.predict_stream(corpus, progress=progress)
-        if corpus.set_aside:
-            click.echo(corpus.summary(), err=True)
-        _print_predictions(corpus, stream, as_json)
+        ask = opened.predict if opened and kept else partial(classifier.predict_stream, corpus)
+        _print_predictions(corpus, ask(progress=progress), as_json)
 
 
 @main.command()
@@ -147,7 +148,7 @@ def predict(  # noqa: PLR0917 - click passes them by name
 @click.option("--json", "as_json", is_flag=True, help="Print everything about every method as JSON.")
 def methods(family: str | None, as_json: bool) -> None:
     """List the methods there are, family by family, with their options."""
-    from unhans.catalogue import FAMILIES, QUESTIONS, describe
+    from unhans.catalogue import FAMILIES, QUESTIONS, describe, kind_of
 
     if family is not None and family not in FAMILIES:
         raise BadOption(f"There is no family {family!r}. There is: {', '.join(FAMILIES)}.")
@@ -157,11 +158,11 @@ def methods(family: str | None, as_json: bool) -> None:
     for name, members in chosen.items():
         click.secho(f"{name}: {QUESTIONS[name]}", bold=True)
         for entry in members:
-            alias = f" ({entry.facts['alias']})" if entry.facts.get("alias") else ""
+            told = describe(entry)
+            alias = f" ({told['alias']})" if told["alias"] else ""
             click.echo(f"  {entry.name}{alias}\n      {entry.summary}")
             for option in entry.options:
-                kind = " | ".join(option.choices) if option.choices else option.kind
-                click.echo(f"      {option.name}={option.default}  {option.help} ({kind})")
+                click.echo(f"      {option.name}={option.default}  {option.help} ({kind_of(option)})")
         for plugin, reason in members.broken.items():
             click.echo(f"  {_plain(plugin)}: this plug-in did not load ({_plain(reason)})", err=True)
     return None
@@ -348,13 +349,7 @@ def _bars() -> Iterator[Callable[[str], Callable[[int, int | None], None]]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-        redirect_stdout=sys.stdout.isatty(),  # lines appear above the bar; a file or pipe must get them untouched
-    ) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
 
         def bar(title: str) -> Callable[[int, int | None], None]:
             task = progress.add_task(title, total=None)

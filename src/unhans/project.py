@@ -86,7 +86,6 @@ class Project:
                 "notes": notes or {},
             }
             (partial / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
-            partial.chmod(0o700)
             if target.exists():
                 target.rmdir()  # empty, as checked above
             partial.rename(target)
