@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tiny
-from unhans.attributions import attribute, rank_words
+from unhans.attributions import attribute
 from unhans.errors import BadData, BadOption, Cancelled
 from unhans.scoring import ScoreCache
+from unhans.task import rank_words
 from unhans.types import Example
 
 EXAMPLES = [Example(str(n), text) for n, text in enumerate(["Good film", "good soup", "bad soup", "bad GOOD"])]
@@ -26,7 +27,7 @@ def test_an_unknown_option_names_those_there_are():
 
 def test_an_unknown_label_names_those_there_are():
     with pytest.raises(BadOption, match="negative, positive"):
-        attribute(MODEL, EXAMPLES, label="neutral")
+        attribute(MODEL, EXAMPLES, target="neutral")
 
 
 def test_the_recipe_says_what_was_run():
@@ -59,7 +60,7 @@ def test_a_batch_size_of_nothing_is_refused():
 
 def test_words_that_were_not_read_are_not_ranked():
     long = [Example("x", "soup " * 31 + "film")]  # 32 tokens, two of them control tokens: the film is not seen
-    found = attribute(tiny.transformer(), long, label="positive")
+    found = attribute(tiny.transformer(), long, target="positive")
     assert [row.word for row in rank_words(found, label="positive", min_count=1).words] == ["soup"]
 
 
@@ -70,7 +71,7 @@ def test_progress_ends_at_the_number_of_examples():
 
 
 def test_words_that_look_alike_are_ranked_together():
-    ranking = rank_words(attribute(MODEL, EXAMPLES, label="positive"), label="positive", min_count=1)
+    ranking = rank_words(attribute(MODEL, EXAMPLES, target="positive"), label="positive", min_count=1)
     by_word = {row.word: row for row in ranking.words}
     assert by_word["good"].count == 3
     assert by_word["good"].score == pytest.approx(1.0, abs=1e-4)
@@ -80,7 +81,9 @@ def test_words_that_look_alike_are_ranked_together():
 
 
 def test_a_word_that_occurs_twice_counts_once_per_example():
-    ranking = rank_words(attribute(MODEL, [Example("x", "good good")], label="positive"), label="positive", min_count=1)
+    ranking = rank_words(
+        attribute(MODEL, [Example("x", "good good")], target="positive"), label="positive", min_count=1
+    )
     assert ranking.words[0].count == 1
     assert ranking.words[0].score == pytest.approx(2.0, abs=1e-4)
 
@@ -88,7 +91,7 @@ def test_a_word_that_occurs_twice_counts_once_per_example():
 def test_rare_words_are_left_out_and_total_prefers_common_ones():
     model = tiny.bag_of_words({"rare": 3.0, "common": 1.0})
     examples = [Example(str(n), "common") for n in range(5)] + [Example("r", "rare")]
-    found = attribute(model, examples, label="positive")
+    found = attribute(model, examples, target="positive")
     assert [row.word for row in rank_words(found, label="positive", min_count=2).words] == ["common"]
     ordered = rank_words(found, label="positive", order="total", min_count=1)
     assert [row.word for row in ordered.words] == ["common", "rare"]
@@ -97,4 +100,4 @@ def test_rare_words_are_left_out_and_total_prefers_common_ones():
 
 def test_ranking_for_a_label_nobody_explained_is_an_error():
     with pytest.raises(BadData, match="nothing to rank"):
-        rank_words(attribute(MODEL, EXAMPLES, label="positive"), label="negative")
+        rank_words(attribute(MODEL, EXAMPLES, target="positive"), label="negative")

@@ -165,7 +165,7 @@ def test_debug_shows_the_traceback():
 
 
 def test_methods_lists_every_member_with_options_and_as_json():
-    assert "leave_one_out (loo)" in run("methods").output
+    assert "leave_one_out (loo, occlusion)" in run("methods").output
     assert "erase=delete" in run("methods", "attributions").output
     listed = json.loads(run("methods", "--json").stdout)
     assert {entry["family"] for entry in listed} == {"attributions", "bugs"}

@@ -15,8 +15,11 @@ LAYERS = (
     {"packing", "checkpoint"},
     {"model"},
     {"black_boxes", "scratch"},
-    {"loading", "training", "attributions"},
-    {"language_model", "project", "catalogue"},
+    {"loading", "training"},
+    {"language_model"},
+    {"attributions"},
+    {"task"},
+    {"project", "catalogue"},
     {"demo"},
     {"cli"},
 )

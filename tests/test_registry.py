@@ -233,7 +233,7 @@ def test_a_default_and_the_same_value_given_make_one_recipe() -> None:
 
 def test_a_member_is_found_by_name_and_alias_and_recorded_under_its_name() -> None:
     dishes = family()
-    dishes(alias="brötchen")(bread)
+    dishes(aliases=("brötchen",))(bread)
 
     assert dishes["brötchen"] is dishes["bread"]
     assert dishes["brötchen"].recipe({}).name == "bread"
@@ -256,7 +256,12 @@ def test_a_wrong_name_is_answered_with_the_nearest_and_with_all() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [({}, {}), ({"alias": "loaf"}, {"alias": "loaf"}), ({"alias": "soup"}, {}), ({}, {"alias": "bread"})],
+    [
+        ({}, {}),
+        ({"aliases": ("loaf",)}, {"aliases": ("loaf",)}),
+        ({"aliases": ("soup",)}, {}),
+        ({}, {"aliases": ("bread",)}),
+    ],
 )
 def test_two_members_cannot_share_a_name_or_an_alias(first: dict[str, str], second: dict[str, str]) -> None:
     dishes = family()

@@ -32,6 +32,7 @@ from unhans.types import (
     Report,
     Revision,
     Span,
+    Terms,
     WordRanking,
     WordVote,
     from_json,
@@ -149,7 +150,19 @@ def test_what_we_write_obeys_the_schema_we_publish(kind: type, data: st.DataObje
 
 
 def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
-    parts = {Span, Edit, Neighbour, RankedWord, WordVote, FlipRating, NeighbourRating, Relabel, Measure, Expectation}
+    parts = {
+        Terms,
+        Span,
+        Edit,
+        Neighbour,
+        RankedWord,
+        WordVote,
+        FlipRating,
+        NeighbourRating,
+        Relabel,
+        Measure,
+        Expectation,
+    }
 
     assert set(SCHEMA["$defs"]) == {kind.__name__ for kind in parts | set(NOUNS)}
 

@@ -21,6 +21,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 
 from unhans.black_boxes import PredictFunction
 from unhans.checkpoint import token_limit
+from unhans.language_model import LanguageModel
 from unhans.model import TransformerClassifier
 from unhans.text import Words
 
@@ -278,6 +279,14 @@ def transformer(kind: str = "bert", labels: int = 2, tokenizer: Any = None, seed
     tokenizer = tokenizer or tokenizer_of(kind)
     built = model(kind, labels=labels, tokenizer=tokenizer, seed=seed)
     return TransformerClassifier(built, tokenizer, token_limit(built.config, tokenizer), "cpu")
+
+
+@cache
+def language_model() -> LanguageModel:
+    """A masked language model with random weights: what it fills in makes no sense, and is always the same."""
+    tokenizer = bert_tokenizer()
+    built = model("bert", tokenizer=tokenizer, head="MaskedLM")
+    return LanguageModel(built, tokenizer, token_limit(built.config, tokenizer), "cpu")
 
 
 def save_folder(

@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unhans.attributions import attribute, rank_words
+    from unhans.attributions import attribute
     from unhans.bugs import plant
     from unhans.data import read, write
     from unhans.errors import UnhansError
     from unhans.language_model import LanguageModel
     from unhans.loading import load
     from unhans.project import Project
+    from unhans.task import rank_words
     from unhans.training import Schedule, fit
     from unhans.types import Example, from_json, to_json
 
@@ -26,7 +27,7 @@ _HOMES = {
     "from_json": "types",
     "load": "loading",
     "plant": "bugs",
-    "rank_words": "attributions",
+    "rank_words": "task",
     "read": "data",
     "to_json": "types",
     "write": "data",

@@ -21,11 +21,11 @@ def describe(entry: Entry) -> dict[str, Any]:
     return {
         "family": entry.family,
         "name": entry.name,
-        "alias": entry.facts.get("alias"),
+        "aliases": list(entry.aliases),
         "summary": entry.summary,
-        "needs": sorted(entry.needs),
+        "needs": _needs(entry),
         "paper": entry.facts.get("paper"),
-        "random": "rng" in entry.asks,
+        "random": entry.random,
         "differentiable": "create_graph" in entry.asks,
         "options": [
             {"name": o.name, "kind": o.kind, "default": o.default, "choices": list(o.choices), "help": o.help}
@@ -38,7 +38,7 @@ def markdown(family: Registry) -> str:
     """The table of a family for the docs: one row a member, then its options."""
     head = "| name | what it does | needs | paper |\n|---|---|---|---|"
     rows = [
-        f"| `{e.name}`{_alias(e)} | {e.summary} | {', '.join(sorted(e.needs)) or '–'} | {e.facts.get('paper', '–')} |"
+        f"| `{e.name}`{_alias(e)} | {e.summary} | {', '.join(_needs(e)) or '–'} | {e.facts.get('paper', '–')} |"
         for e in family
     ]
     return "\n".join([head, *rows, "", *_options(family)]).rstrip()
@@ -55,5 +55,11 @@ def kind_of(option: Option) -> str:
     return " / ".join(option.choices) if option.choices else option.kind
 
 
+def _needs(entry: Entry) -> list[str]:
+    """What a user must have: abilities of the classifier, then what must be given besides."""
+    given = [name for name in ("background", "language_model") if name in entry.asks]
+    return [*sorted(entry.needs), *(name.replace("_", " ") for name in given)]
+
+
 def _alias(entry: Entry) -> str:
-    return f" (`{entry.facts['alias']}`)" if entry.facts.get("alias") else ""
+    return f" ({', '.join(f'`{alias}`' for alias in entry.aliases)})" if entry.aliases else ""

@@ -158,8 +158,7 @@ def methods(family: str | None, as_json: bool) -> None:
     for name, members in chosen.items():
         click.secho(f"{name}: {QUESTIONS[name]}", bold=True)
         for entry in members:
-            told = describe(entry)
-            alias = f" ({told['alias']})" if told["alias"] else ""
+            alias = f" ({', '.join(entry.aliases)})" if entry.aliases else ""
             click.echo(f"  {entry.name}{alias}\n      {entry.summary}")
             for option in entry.options:
                 click.echo(f"      {option.name}={option.default}  {option.help} ({kind_of(option)})")
@@ -188,8 +187,9 @@ def methods(family: str | None, as_json: bool) -> None:
 def demo(as_json: bool, **knobs: Any) -> None:
     """Train a small classifier with a planted shortcut, and catch it: the story with real numbers."""
     from unhans.demo import DemoSettings, Teller, run_demo
+    from unhans.present import progress_bars
 
-    with _bars() as bar:
+    with progress_bars() as bar:
         teller = Teller(step=lambda line: click.echo(line, err=as_json), progress=bar)
         story = run_demo(DemoSettings(**knobs), teller)
     if as_json:
@@ -343,22 +343,8 @@ def _plain(text: str) -> str:
 
 
 @contextmanager
-def _bars() -> Iterator[Callable[[str], Callable[[int, int | None], None]]]:
-    """Progress bars on standard error, one for each title; nothing where no one is looking."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-
-        def bar(title: str) -> Callable[[int, int | None], None]:
-            task = progress.add_task(title, total=None)
-            return lambda done, total: progress.update(task, completed=done, total=total)
-
-        yield bar
-
-
-@contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    with _bars() as bar:
+    from unhans.present import progress_bars
+
+    with progress_bars() as bar:
         yield bar(title)

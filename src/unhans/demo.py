@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unhans.attributions import attribute, rank_words
+from unhans.attributions import attribute
 from unhans.bugs import Planted, plant
 from unhans.data import read
 from unhans.demo_data import DOMAINS, DomainName, reviews
@@ -20,6 +20,7 @@ from unhans.model import TransformerClassifier
 from unhans.project import Project
 from unhans.scoring import Progress
 from unhans.scratch import fresh_classifier
+from unhans.task import rank_words
 from unhans.training import Epoch, Schedule, Watch, accuracy, fit
 from unhans.types import Attribution, Example, Prediction, WordRanking
 
@@ -77,7 +78,7 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     teller.step("Asking which words it leans on (every word of 200 reviews left out once)")
     label = LABELS[1]
     asked = test_sets["same data"][:200]
-    attributions = attribute(classifier, asked, label=label, progress=teller.progress("Explaining"))
+    attributions = attribute(classifier, asked, target=label, progress=teller.progress("Explaining"))
     ranking = rank_words(attributions, label=label, order="total")
     example = _telling_example(classifier, test_sets["shortcut reversed"], settings.word)
     if settings.folder.exists():

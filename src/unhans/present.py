@@ -6,10 +6,14 @@ that comes from data is escaped: a text may contain markup, control characters o
 
 from __future__ import annotations
 
+import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
 from unhans.types import Attribution, Example, Prediction, WordRanking, to_html
@@ -72,7 +76,7 @@ def _(noun: Attribution) -> str:
         words.append(f'<bdi style="{style}" title="{score:+.4f}">{safe_html(word)}</bdi>')
     meant = any(abs(score) >= _NOISE for score in noun.scores)
     strength = f"strongest {top:.3g}" if meant else "all words weigh about the same"
-    caption = f"for <b>{safe_html(noun.label)}</b> · {safe_html(str(noun.recipe))} · {strength}"
+    caption = f"{safe_html(noun.caption)} · {strength}"
     legend = "blue, solid line: speaks for it; orange, dashed line: against it"
     return (
         f'<div dir="auto" style="line-height:1.9">{" ".join(words)}'
@@ -111,6 +115,19 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
     lines += [f"<tr>{''.join(cell('td', text) for text in row)}</tr>" for row in rows]
     told = f'<div style="font-size:smaller;opacity:.75">{safe_html(caption)}</div>' if caption else ""
     return f'<div>{told}<table style="border-collapse:collapse">{"".join(lines)}</table></div>'
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str], Callable[[int, int | None], None]]]:
+    """Progress bars on standard error, one for each title; nothing where no one is looking."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+
+        def bar(title: str) -> Callable[[int, int | None], None]:
+            task = progress.add_task(title, total=None)
+            return lambda done, total: progress.update(task, completed=done, total=total)
+
+        yield bar
 
 
 def _steers(sign: str) -> bool:

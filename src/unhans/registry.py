@@ -84,6 +84,16 @@ class Entry:
         """What a classifier must be able to do for this member to work with it."""
         return frozenset(self.facts.get("needs", ()))
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names it is known by."""
+        return tuple(self.facts.get("aliases", ()))
+
+    @property
+    def random(self) -> bool:
+        """Whether it draws; then the seed is part of its recipe."""
+        return not {"rng", "rngs"}.isdisjoint(self.asks)
+
     def settings(self, options: Mapping[str, Any]) -> dict[str, OptionValue]:
         """Every option of the member with its checked value: the given one, or the default."""
         known = {option.name: option for option in self.options}
@@ -94,7 +104,7 @@ class Entry:
 
     def recipe(self, options: Mapping[str, Any], seed: int | None = None) -> Recipe:
         """What a call with these options would run; the seed counts only if the member is random."""
-        drawn = seed if "rng" in self.asks else None
+        drawn = seed if self.random else None
         return Recipe(self.family, self.name, tuple(self.settings(options).items()), drawn)
 
     def __call__(self, offered: Mapping[str, Any], **options: Any) -> Any:
@@ -114,14 +124,14 @@ class Registry:
         self._aliases: dict[str, str] = {}
 
     def __call__(self, **facts: Any) -> Callable[[F], F]:
-        """Decorator: add a function under its own name, with facts such as `paper=`, `needs=` or `alias=`."""
+        """Decorator: add a function under its own name, with facts such as `paper=`, `needs=` or `aliases=`."""
 
         def add(function: F) -> F:
             entry = _describe(self.family, function, facts)
             if stray := sorted(set(entry.asks) - set(self.offers)):
                 offers = ", ".join(self.offers)
                 raise TypeError(f"{self.family} {entry.name!r} asks for {', '.join(stray)}; on offer: {offers}")
-            names = [entry.name, *([facts["alias"]] if "alias" in facts else [])]
+            names = [entry.name, *entry.aliases]
             for name in names:
                 if name in self._entries or name in self._aliases:
                     raise ValueError(f"two {self.family} members are called {name!r}")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from itertools import accumulate
+from typing import Literal
 
 import regex
 
@@ -55,6 +56,8 @@ class Hole(Enum):
 
 
 Chunk = str | tuple[str | Hole, ...]
+Unit = Literal["word", "phrase", "sentence"]
+"""What an explanation gives a score to."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +110,25 @@ def visible_form(word: str) -> str:
 
 
 class Words:
-    """The words of one example, numbered across both parts, and the variants that editing them makes."""
+    """The words of one example, numbered across both parts, and the variants that editing them makes.
 
-    def __init__(self, text: Text) -> None:
+    `gone` words are missing from every variant: those that a model does not read must not move up when others are
+    deleted. With `units`, sentences or phrases take the place of words: numbered, erased and shown as one.
+    """
+
+    def __init__(self, text: Text, *, units: Unit = "word", gone: Iterable[int] = ()) -> None:
         self.parts = as_variant(text).texts
         parts: tuple[Part, ...] = ("text", "pair")
         spans = [word_spans(raw, part) for raw, part in zip(self.parts, parts, strict=False)]
-        self.spans: tuple[Span, ...] = tuple(span for group in spans for span in group)
+        self._atoms: tuple[Span, ...] = tuple(span for group in spans for span in group)
+        self._gone: dict[int, str | Hole] = dict.fromkeys(gone, "")
+        self.groups = _groups(self.parts, self._atoms, units, self._gone)  # the words of each unit
+        ends = [(self._atoms[group[0]], self._atoms[group[-1]]) for group in self.groups]
+        self.spans: tuple[Span, ...] = tuple(Span(first.start, last.end, first.part) for first, last in ends)
         self.strings: tuple[str, ...] = tuple(
             self.parts[span.part == "pair"][span.start : span.end] for span in self.spans
         )
+        self.open = tuple(n for n, group in enumerate(self.groups) if group[0] not in self._gone)  # may be changed
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -130,10 +142,15 @@ class Words:
         found: list[_ChunkOfWords] = []
         first_word = 0
         for number, raw in enumerate(self.parts):
-            own = [span for span in self.spans if (span.part == "pair") == bool(number)]
+            own = [span for span in self._atoms if (span.part == "pair") == bool(number)]
             found.extend(_cut_into_chunks(raw, own, number, first_word))
             first_word += len(own)
         return tuple(found)
+
+    @cached_property
+    def _standing(self) -> tuple[tuple[int, _ChunkOfWords], ...]:
+        """The chunks that some variant can have, with their numbers."""
+        return tuple((number, chunk) for number, chunk in enumerate(self.chunks) if chunk.lone not in self._gone)
 
     @cached_property
     def _chunk_of(self) -> dict[int, int]:
@@ -154,9 +171,14 @@ class Words:
 
     def variant(self, changes: Mapping[int, str | Hole]) -> Variant:
         """The example with each word at a given position replaced; an empty string deletes it."""
+        changes = self._gone | {
+            word: new if first or isinstance(new, Hole) else ""  # a replacement takes the place of the whole unit
+            for unit, new in changes.items()
+            for first, word in zip((True, *[False] * len(self.groups[unit])), self.groups[unit], strict=False)
+        }
         touched = {self._chunk_of[word] for word in changes}
         parts: list[list[Chunk]] = [[] for _ in self.parts]
-        for number, chunk in enumerate(self.chunks):
+        for number, chunk in self._standing:
             if number not in touched:
                 parts[chunk.part].append(chunk.raw)
             elif chunk.lone is None or changes[chunk.lone] != "":
@@ -165,6 +187,46 @@ class Words:
             if touched and part:  # a new first word must not start with a blank
                 part[:1] = _starting(raw[: len(raw) - len(raw.lstrip(" "))], part[0])
         return Variant(tuple(map(tuple, parts)))
+
+
+def _groups(
+    parts: Sequence[str], spans: Sequence[Span], units: Unit, gone: Mapping[int, str | Hole]
+) -> tuple[tuple[int, ...], ...]:
+    """The words of each unit. A unit never spans two parts, nor words that are read and words that are gone."""
+    if units == "word":
+        return tuple((number,) for number in range(len(spans)))
+    groups: list[list[int]] = []
+    for number, span in enumerate(spans):
+        before = spans[number - 1] if number else None
+        raw = parts[span.part == "pair"]
+        if (
+            before is None
+            or before.part != span.part
+            or ((number - 1) in gone) != (number in gone)
+            or _begins_unit(raw, before, span, units)
+        ):
+            groups.append([])
+        groups[-1].append(number)
+    return tuple(map(tuple, groups))
+
+
+_ENDS, _MARKS = "!?…。！？؟।", ",;:—–，、；："
+_CONJUNCTIONS = regex.compile(  # English; phrases of other languages are cut at punctuation alone
+    r"and|but|or|nor|so|yet|because|although|though|while|whereas|when|if|unless|since|which|who|that"
+)
+
+
+def _begins_unit(raw: str, before: Span, span: Span, units: Unit) -> bool:
+    """Whether a sentence or phrase begins at this word: a rule of thumb on punctuation, lines and conjunctions."""
+    last, word = raw[before.start : before.end], raw[span.start : span.end]
+    if "\n" in raw[before.end : span.start]:
+        return True
+    if all(sign in _ENDS + _MARKS + ".\"'”’»)]" for sign in word):  # closing signs stay with what they close
+        return False
+    stop = last == "." and (before.end < span.start or raw[before.start - 1 : before.start] == " ")
+    if last in _ENDS or (stop and (not word[:1].islower() or raw[before.start - 1 : before.start] == " ")):
+        return True
+    return units == "phrase" and (last in _MARKS or _CONJUNCTIONS.fullmatch(word.casefold()) is not None)
 
 
 @dataclass(frozen=True)

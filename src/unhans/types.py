@@ -10,14 +10,17 @@ draws a text in a browser uses the word strings, or converts.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from html import escape
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
+
+from unhans.errors import Unsupported
 
 Part = Literal["text", "pair"]
 """Which of an example's two texts a position points into."""
@@ -131,6 +134,22 @@ class Prediction(_Drawn):
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """How scores are to be read. Two tools that differ in these give opposite answers, so every result says them."""
+
+    space: str = "unknown"  # which output of the model: logit, log_odds, probability; "none": not the output at all
+    baseline: str = "unknown"  # what a word is compared with
+    aggregation: str = "unknown"  # how pieces, dimensions or samples became one number
+    signed: bool = True  # otherwise scores are strengths, and say neither for nor against
+    unit: Literal["word", "phrase", "sentence"] = "word"
+    warning: str = ""
+
+    def __str__(self) -> str:
+        told = [self.space.replace("_", "-"), f"against {self.baseline}", self.aggregation]
+        return " · ".join(told + ([] if self.signed else ["strength only, no sign"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Attribution(_Drawn):
     """How much each word of one example speaks for `label`: positive for it, negative against it."""
 
@@ -142,17 +161,72 @@ class Attribution(_Drawn):
     recipe: Recipe
     revision: str
     unread: tuple[int, ...] = ()  # positions of words beyond the model's limit; their score is 0 and means nothing
+    terms: Terms = Terms()
+    errors: tuple[float, ...] | None = None  # standard error of each score, where scores are estimated by sampling
+    stability: float | None = None  # Spearman between the scores of two halves of the samples
+    asked: int | None = None  # texts that the model was asked about, where that depends on sampling
 
     def __post_init__(self) -> None:
         _same_length("words", self.words, "scores", self.scores)
         _same_length("words", self.words, "spans", self.spans)
         _finite("scores", self.scores)
+        if self.errors is not None:
+            _same_length("words", self.words, "errors", self.errors)
+            _finite("errors", self.errors)
+
+    @property
+    def caption(self) -> str:
+        """Target, method, terms and reliability in one line."""
+        told = [f"for {self.label}", str(self.recipe), str(self.terms)]
+        if self.stability is not None:
+            told.append(f"stability {self.stability:.2f} over {self.asked:,} texts")
+        return " · ".join(told)
 
     def __repr__(self) -> str:
         strongest = sorted(zip(self.words, self.scores, strict=True), key=lambda pair: -abs(pair[1]))[:8]
         told = ", ".join(f"{word!r} {score:+.3g}" for word, score in strongest)
         more = ", …" if len(self.words) > 8 else ""
-        return f"Attribution({self.example!r} for {self.label!r} by {self.recipe}: {told}{more})"
+        return f"Attribution({self.example!r}: {told}{more} | {self.caption})"
+
+
+class Attributions(list[Attribution]):
+    """Attributions in the order of the examples: iterable, savable, drawn one below the other in notebooks."""
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """One plain dictionary for each."""
+        return [json.loads(to_json(one)) for one in self]
+
+    def to_json(self) -> str:
+        """Lines of JSON, one for each; `from_json(Attribution, line)` reads them."""
+        return "".join(to_json(one) + "\n" for one in self)
+
+    def to_dataframe(self) -> Any:
+        """A pandas table with one row for each word."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise Unsupported("A data frame needs pandas: pip install 'unhans[pandas]'.") from error
+        columns = ("example", "label", "position", "word", "start", "end", "part", "score", "error", "unread")
+        return pandas.DataFrame([row for one in self for row in _word_rows(one)], columns=list(columns))
+
+    def to_html(self) -> str:
+        """Self-contained, escaped HTML of all of them."""
+        return "\n".join(to_html(one) for one in self)
+
+    def __repr__(self) -> str:
+        shown = "\n".join(f"  {one!r}" for one in self[:5])
+        more = f"\n  … and {len(self) - 5} more" if len(self) > 5 else ""
+        return f"{len(self)} attributions\n{shown}{more}" if self else "no attributions"
+
+    def _repr_html_(self) -> str:
+        more = f"<p>… and {len(self) - 20} more</p>" if len(self) > 20 else ""
+        return Attributions(self[:20]).to_html() + more
+
+
+def _word_rows(one: Attribution) -> Iterator[tuple[Any, ...]]:
+    for n, (word, span, score) in enumerate(zip(one.words, one.spans, one.scores, strict=True)):
+        error = None if one.errors is None else one.errors[n]
+        yield (one.example, one.label, n, word, span.start, span.end, span.part, score, error, n in one.unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +238,12 @@ class RankedWord:
     spread: float  # standard deviation of the score over those examples
     count: int  # number of examples
     examples: tuple[str, ...]  # ids of some of them, strongest first
+    correct: float | None = None  # share of them that the model predicts right, where labels are known
+    z: float | None = None  # standard errors above what the word's association with the label in the data explains
 
     def __post_init__(self) -> None:
-        _finite("score and spread", (self.score, self.spread))
+        known = (value for value in (self.correct, self.z) if value is not None)
+        _finite("score, spread, correct and z", (self.score, self.spread, *known))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def slow_scores(classifier, example, label):
 @pytest.mark.parametrize("label", [0, 1])
 def test_scores_follow_the_formula(kind, label):
     classifier = tiny.transformer(kind)
-    found = attribute(classifier, EXAMPLES, method="input_x_gradient", label=classifier.labels[label])
+    found = attribute(classifier, EXAMPLES, method="input_x_gradient", target=classifier.labels[label])
     for one, example in zip(found, EXAMPLES, strict=True):
         assert np.allclose(one.scores, slow_scores(classifier, example, label), atol=1e-4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,18 +10,30 @@ import pytest
 import torch
 
 import tiny
-from unhans.attributions import attribute, attribution
+from unhans.attributions import attribute as plain_attribute
+from unhans.attributions import attribution
 from unhans.types import Example
 
 METHODS = [entry.name for entry in attribution]
 DIFFERENTIABLE = [entry.name for entry in attribution if "create_graph" in entry.asks]
 BLACK_BOX = [entry.name for entry in attribution if entry.needs <= {"predict"}]
+UNRELATED_TO_WEIGHTS = {"random"}
 EXAMPLES = (
     Example("long", "The soup was cold and the waiter didn't care."),
     Example("short", "wonderful"),
     Example("pair", "She liked the book.", "He did not like the ending!"),
     Example("odd", "日本語 😀 [MASK] go\u200bod"),
 )
+
+
+BACKGROUND = [Example(str(n), text) for n, text in enumerate(tiny.SENTENCES[:4])]
+# what these say does not depend on the label, or on which words matter; each says so in its own docs
+LABEL_FREE = {"attention_rollout", "random"}
+
+
+def attribute(classifier, examples, **asked):
+    """With all that any method may ask for."""
+    return plain_attribute(classifier, examples, background=BACKGROUND, language_model=tiny.language_model(), **asked)
 
 
 def scores_of(found):
@@ -46,16 +59,16 @@ def test_there_is_one_score_for_each_word(method, kind):
 def test_batch_size_and_batch_mates_change_nothing(method, kind):
     examples = EXAMPLES if kind not in tiny.DECODERS else EXAMPLES[:2]
     classifier = tiny.transformer(kind)
-    together = scores_of(attribute(classifier, examples, method=method, label="positive"))
-    alone = [scores_of(attribute(classifier, [e], method=method, label="positive", batch_size=1))[0] for e in examples]
+    together = scores_of(attribute(classifier, examples, method=method, target="positive"))
+    alone = [scores_of(attribute(classifier, [e], method=method, target="positive", batch_size=1))[0] for e in examples]
     assert close(together, alone)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_row_belongs_to_its_own_text(method):
     classifier = tiny.transformer()
-    forwards = scores_of(attribute(classifier, EXAMPLES, method=method, label="positive"))
-    backwards = scores_of(attribute(classifier, EXAMPLES[::-1], method=method, label="positive"))
+    forwards = scores_of(attribute(classifier, EXAMPLES, method=method, target="positive"))
+    backwards = scores_of(attribute(classifier, EXAMPLES[::-1], method=method, target="positive"))
     assert close(forwards, backwards[::-1])
     assert not np.allclose(forwards[0][:1], forwards[1])
 
@@ -67,10 +80,10 @@ def test_the_same_seed_gives_the_same_scores(method):
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in LABEL_FREE])
 def test_three_labels_work_and_are_told_apart(method):
     classifier = tiny.transformer(labels=3)
-    by_label = [scores_of(attribute(classifier, EXAMPLES, method=method, label=label)) for label in classifier.labels]
+    by_label = [scores_of(attribute(classifier, EXAMPLES, method=method, target=label)) for label in classifier.labels]
     assert not close(by_label[0], by_label[1], 1e-3)
     assert not close(by_label[1], by_label[2], 1e-3)
 
@@ -102,13 +115,14 @@ def test_no_examples_give_no_attributions(method):
     assert attribute(tiny.transformer(), [], method=method) == []
 
 
-@pytest.mark.parametrize("method", BLACK_BOX)
+@pytest.mark.parametrize("method", [name for name in BLACK_BOX if name not in UNRELATED_TO_WEIGHTS])
 def test_a_bag_of_words_is_ranked_as_its_weights_are(method):
     weights = {"awful": -3.0, "dull": -1.0, "nice": 0.5, "great": 2.0}
     example = Example("x", "nice but dull and awful then great")
-    (one,) = attribute(tiny.bag_of_words(weights), [example], method=method, label="positive")
-    expected = np.argsort([weights.get(word, 0.0) for word in one.words], kind="stable")
-    assert list(np.argsort(np.round(one.scores, 6), kind="stable")) == list(expected)
+    (one,) = attribute(tiny.bag_of_words(weights), [example], method=method, target="positive")
+    truth = [weights.get(word, 0.0) for word in one.words]
+    for (first, low), (second, high) in itertools.permutations(zip(one.scores, truth, strict=True), 2):
+        assert low >= high or first < second
 
 
 @pytest.mark.parametrize("method", DIFFERENTIABLE)
@@ -118,6 +132,7 @@ def test_a_loss_on_the_scores_reaches_the_weights_behind_the_embeddings(method, 
     batch = classifier.batch(EXAMPLES[:2])
     targets = torch.tensor([0, 1])
     offered = {"classifier": classifier, "batch": batch, "targets": targets, "create_graph": True}
+    offered |= {"rngs": [np.random.default_rng(n) for n in range(2)], "background": BACKGROUND}
     attribution[method](offered).square().sum().backward()
     moved = {name for name, w in classifier.model.named_parameters() if w.grad is not None and w.grad.abs().max() > 0}
     inner = [name for name in moved if "embed" not in name and "wte" not in name and "wpe" not in name]

@@ -6,31 +6,61 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unhans.errors import BadData, BadOption
+from unhans.errors import BadOption, Cancelled
+from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier, as_examples
-from unhans.registry import Registry
+from unhans.present import progress_bars
+from unhans.registry import Entry, Registry
 from unhans.scoring import Progress, ScoreCache
-from unhans.text import Text, Words, visible_form
-from unhans.types import Attribution, Example, RankedWord, Recipe, Span, WordRanking
+from unhans.text import Text, Unit, Words, as_variant
+from unhans.types import Attribution, Attributions, Example, Recipe, Span, Terms
 
-Scores = Tensor | Sequence[NDArray[np.float64]]
+
+@dataclass(frozen=True)
+class Estimate:
+    """Scores of one example that come from sampling, and how far to trust them."""
+
+    scores: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    stability: float
+    asked: int
+
+
+Scores = Tensor | Sequence[NDArray[np.float64]] | Sequence[Estimate]
 """What a method returns: rows × words (zero beyond a row's last word), or one line of scores per example."""
 
 attribution = Registry(
     "attributions",
-    offers=("classifier", "words", "batch", "targets", "create_graph", "rng", "how"),  # how: what scoring takes
+    offers=(
+        "classifier",
+        "words",  # of each example; what the model does not read is gone from every variant
+        "batch",  # the examples as tensors, for methods that differentiate
+        "targets",  # number of the label to explain, one per example
+        "create_graph",
+        "rngs",  # one generator per example, the same whatever else is explained with it
+        "background",  # other examples, for methods that compare with them
+        "language_model",
+        "how",  # what scoring takes: cache, cancelled
+    ),
     package="unhans.attributions",
 )
-_EXAMPLES_AT_ONCE = 256  # for methods that query: enough variants to fill batches, few enough to show progress
+_AT_ONCE = 32  # examples, for methods that query: enough variants to fill batches, few enough to show progress
+_MISSING = {
+    "background": "needs background=, examples to compare with: some training texts will do.",
+    "language_model": "needs language_model=, a masked language model: LanguageModel.open(folder or id), or "
+    "LanguageModel.fit(texts) to train one on your own texts.",
+}
 
 
 def attribute(
@@ -38,102 +68,137 @@ def attribute(
     texts: Text | Iterable[Text],
     *,
     method: str = "leave_one_out",
-    label: str | None = None,
+    target: str | int | None = None,
+    units: Unit = "word",
+    background: Sequence[Example] | None = None,
+    language_model: LanguageModel | None = None,
     seed: int = 0,
     batch_size: int = 16,
+    show_progress: bool = False,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     cache: ScoreCache | None = None,
     **options: Any,
-) -> list[Attribution]:
-    """One attribution per text or example, for `label` or else for the label the model predicts.
+) -> Attributions:
+    """One attribution per text or example, for the label `target` or else for the label the model predicts.
 
-    Scores are signed: positive words speak for the label. Their unit depends on the method. Words beyond the model's
-    length limit score 0 and are listed as unread.
+    Scores are signed: positive words speak for the label (`terms.signed` says if a method has no sign). Their unit and
+    what they are measured against are in `terms`. Words beyond the model's length limit score 0 and are listed as
+    unread. With `units`, phrases or sentences get the scores: methods that erase erase them whole, others add up.
     """
     entry = attribution[method]
-    usable = [other.name for other in attribution if other.needs <= classifier.capabilities]
-    classifier.require(entry.needs, method, f"Methods that work with it: {', '.join(usable)}.")
-    recipe = entry.recipe(options, seed)
+    check_usable(classifier, entry, background=background, language_model=language_model)
+    recipe, terms = entry.recipe(options, seed), terms_of(entry, options, units)
     if batch_size < 1:
         raise BadOption(f"batch_size must be at least 1, not {batch_size}.")
+    if units not in ("word", "phrase", "sentence"):
+        raise BadOption(f"units must be one of word, phrase, sentence, not {units!r}.")
     examples, how = list(as_examples(texts)), {"cancelled": cancelled, "cache": cache}
-    targets = _targets(classifier, examples, label, how)
-    size = batch_size if "batch" in entry.asks else _EXAMPLES_AT_ONCE
-    found: list[Attribution] = []
-    for start in range(0, len(examples), size):
-        some, goals = examples[start : start + size], targets[start : start + size]
-        offered = _offer(classifier, some, goals, "batch" in entry.asks)
-        offered |= {"create_graph": False, "rng": np.random.default_rng([seed, start]), "how": how}
-        lines = _lines(entry(offered, **options))
-        for example, words, goal, line in zip(some, offered["words"], goals, lines, strict=True):
-            found.append(_wrap(classifier, example, words, label=classifier.labels[goal], line=line, recipe=recipe))
-        if progress is not None:
-            progress(len(found), len(examples))
-    return found
+    targets = _targets(classifier, examples, target, how)
+    extras = {"background": background, "language_model": language_model, "create_graph": False, "how": how}
+    lines: dict[int, Any] = {}
+    with ExitStack() as stack:
+        tell = progress or (stack.enter_context(progress_bars())("Explaining") if show_progress else None)
+        for numbers in _batches(classifier, entry, examples, batch_size):
+            if cancelled is not None and cancelled():
+                raise Cancelled(f"Stopped after {len(lines)} of {len(examples)} explanations.")
+            some, goals = [examples[n] for n in numbers], [targets[n] for n in numbers]
+            offered = _offer(classifier, entry, some, goals, units) | extras
+            offered["rngs"] = [np.random.default_rng([seed, _number(example)]) for example in some]
+            scores = entry(offered, **options)
+            found = list(scores.detach().cpu().double().numpy()) if isinstance(scores, Tensor) else scores
+            lines.update(zip(numbers, found, strict=True))
+            if tell is not None:
+                tell(len(lines), len(examples))
+    wrap = _Wrapping(classifier, recipe, terms, summed="batch" in entry.asks)
+    return Attributions(wrap(e, classifier.labels[targets[n]], lines[n]) for n, e in enumerate(examples))
 
 
-def rank_words(
-    attributions: Sequence[Attribution],
-    *,
-    label: str,
-    order: Literal["mean", "total"] = "mean",
-    min_count: int = 3,
-    keep: int = 20,
-) -> WordRanking:
-    """The vocabulary by its mean score for a label over the examples that contain the word.
-
-    Words are counted together when they look alike (case and hidden characters aside); a word that occurs twice in an
-    example counts once there, with the sum of its scores. `total` orders by mean × number of examples instead, which
-    puts what the model leans on most often first.
-    """
-    chosen = [one for one in attributions if one.label == label]
-    if not chosen:
-        raise BadData(f"None of the attributions is for the label {label!r}, so there is nothing to rank.")
-    by_word: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for one in chosen:
-        for position, (word, score) in enumerate(zip(one.words, one.scores, strict=True)):
-            if position not in one.unread:
-                by_word[visible_form(word)][one.example] += score
-    rows = [_ranked(word, scores, keep) for word, scores in by_word.items() if len(scores) >= min_count]
-    weight = (lambda row: row.score * row.count) if order == "total" else (lambda row: row.score)
-    return WordRanking(label, tuple(sorted(rows, key=weight, reverse=True)), chosen[0].recipe, chosen[0].revision)
+def check_usable(classifier: Classifier, entry: Entry, **given: Any) -> None:
+    """Refuse, with the way out, a method that this classifier or this call cannot serve."""
+    usable = [other.name for other in attribution if other.needs <= classifier.capabilities]
+    classifier.require(entry.needs, entry.name, f"Methods that work with it: {', '.join(usable)}.")
+    for name, way_out in _MISSING.items():
+        if name in entry.asks and not given.get(name):
+            raise BadOption(f"{entry.name} {way_out}")
 
 
-def _ranked(word: str, scores: dict[str, float], keep: int) -> RankedWord:
-    values = np.array(list(scores.values()))
-    strongest = sorted(scores, key=lambda example: -abs(scores[example]))[:keep]
-    return RankedWord(word, float(values.mean()), float(values.std()), len(values), tuple(strongest))
+def terms_of(entry: Entry, options: Mapping[str, Any], units: Unit = "word") -> Terms:
+    """How the scores of a method with these options are to be read."""
+    terms = entry.facts.get("terms", Terms())
+    if callable(terms):
+        terms = terms(entry.settings(options))
+    return Terms(terms.space, terms.baseline, terms.aggregation, terms.signed, units, terms.warning)
 
 
-def _targets(classifier: Classifier, examples: Sequence[Example], label: str | None, how: dict[str, Any]) -> list[int]:
-    if label is not None:
-        return [classifier.label_number(label)] * len(examples)
+def _targets(
+    classifier: Classifier, examples: Sequence[Example], target: str | int | None, how: dict[str, Any]
+) -> list[int]:
+    if target is not None:
+        return [classifier.label_number(target)] * len(examples)
     return [int(n) for n in classifier.log_probs(examples, **how).argmax(axis=1)] if examples else []
 
 
-def _lines(scores: Scores) -> Sequence[Any]:
-    return list(scores.detach().cpu().double().numpy()) if isinstance(scores, Tensor) else scores
+def _batches(
+    classifier: Classifier, entry: Entry, examples: Sequence[Example], batch_size: int
+) -> Iterator[Sequence[int]]:
+    """Numbers of the examples that a method gets together: of similar length where they become one tensor."""
+    order: Sequence[int] = range(len(examples))
+    size = entry.facts.get("at_once", _AT_ONCE)
+    if "batch" in entry.asks:
+        size = batch_size
+        rows = classifier.questions([as_variant(e) for e in examples])
+        order = sorted(order, key=lambda number: len(rows[number]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
 
 
-def _offer(classifier: Classifier, examples: Sequence[Example], targets: Sequence[int], batch: bool) -> dict[str, Any]:
+def _offer(
+    classifier: Classifier, entry: Entry, examples: Sequence[Example], targets: Sequence[int], units: Unit
+) -> dict[str, Any]:
     """Words and targets for methods that query; a batch and tensors for those that differentiate."""
-    if not batch:
-        return {"classifier": classifier, "words": [Words(example) for example in examples], "targets": targets}
+    if "batch" not in entry.asks:
+        return {"classifier": classifier, "targets": targets, "words": [_words(classifier, e, units) for e in examples]}
     assert isinstance(classifier, TransformerClassifier)  # `needs` has made sure
     made = classifier.batch(examples)
     goals = torch.tensor(targets, device=made.ids.device)
-    return {"classifier": classifier, "words": made.words, "targets": goals, "batch": made}
+    return {"classifier": classifier, "targets": goals, "words": made.words, "batch": made}
 
 
-def _wrap(
-    classifier: Classifier, example: Example, words: Words, *, label: str, line: Sequence[float], recipe: Recipe
-) -> Attribution:
+def _words(classifier: Classifier, example: Example, units: Unit) -> Words:
+    """The words of an example as this model can read them."""
     tails = classifier.unread(example)
-    unread = tuple(n for n, span in enumerate(words.spans) if any(_inside(span, tail) for tail in tails))
-    scores = tuple(0.0 if n in unread else float(score) for n, score in enumerate(line[: len(words)]))
-    return Attribution(example.id, label, words.strings, words.spans, scores, recipe, classifier.revision, unread)
+    gone = [n for n, span in enumerate(Words(example).spans) if any(_inside(span, t) for t in tails)] if tails else ()
+    return Words(example, units=units, gone=gone)
 
 
 def _inside(span: Span, tail: Span) -> bool:
     return span.part == tail.part and tail.start <= span.start < tail.end
+
+
+def _number(example: Example) -> int:
+    """A seed of the text's own, so that neither order nor batch mates change what is drawn for it."""
+    return int.from_bytes(blake2b(example.text_hash.encode(), digest_size=8).digest())
+
+
+@dataclass(frozen=True)
+class _Wrapping:
+    """Lines of numbers made into nouns."""
+
+    classifier: Classifier
+    recipe: Recipe
+    terms: Terms
+    summed: bool  # whether scores came word by word, to be added up where units are larger
+
+    def __call__(self, example: Example, label: str, line: Any) -> Attribution:
+        units = _words(self.classifier, example, self.terms.unit)
+        unread = tuple(n for n in range(len(units)) if n not in set(units.open))
+        scores = line.scores if isinstance(line, Estimate) else line
+        if self.summed:
+            scores = [sum(float(scores[word]) for word in group) for group in units.groups]
+        kept = tuple(0.0 if n in unread else float(scores[n]) for n in range(len(units)))
+        made = (example.id, label, units.strings, units.spans, kept, self.recipe, self.classifier.revision, unread)
+        if not isinstance(line, Estimate):
+            return Attribution(*made, terms=self.terms)
+        errors = tuple(0.0 if n in unread else float(line.errors[n]) for n in range(len(units)))
+        return Attribution(*made, terms=self.terms, errors=errors, stability=line.stability, asked=line.asked)

@@ -6,9 +6,15 @@ from torch import Tensor
 
 from unhans.attributions import attribution
 from unhans.model import Batch, TransformerClassifier
+from unhans.types import Terms
 
 
-@attribution(needs={"gradients"}, paper="arXiv:1605.01713", alias="ixg")
+@attribution(
+    needs={"gradients"},
+    paper="arXiv:1605.01713",
+    aliases=("ixg",),
+    terms=Terms("logit", "the zero embedding, to first order", "sum over dimensions and pieces"),
+)
 def input_x_gradient(classifier: TransformerClassifier, batch: Batch, targets: Tensor, create_graph: bool) -> Tensor:
     """Each word's embedding times the gradient of the label's logit there.
 
