@@ -8,7 +8,8 @@ from pathlib import Path
 import unhans
 
 LAYERS = (
-    {"types", "errors"},
+    {"errors"},
+    {"types"},
     {"registry", "text", "demo_data", "present"},
     {"data", "tokens", "bugs"},
     {"scoring"},
