@@ -19,6 +19,8 @@ import torch
 import transformers as hf
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from unhans import averaging
+from unhans.averaging import AveragingConfig
 from unhans.black_boxes import PredictFunction
 from unhans.checkpoint import token_limit
 from unhans.language_model import LanguageModel
@@ -253,6 +255,7 @@ _FAMILIES: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "mpnet": (hf.MPNetConfig, "MPNet", {"max_position_embeddings": LIMIT + 2}),
     "gpt2": (hf.GPT2Config, "GPT2", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": LIMIT}),
     "llama": (hf.LlamaConfig, "Llama", {"num_key_value_heads": 2, "max_position_embeddings": LIMIT}),
+    "averaging": (AveragingConfig, "Averaging", {"hidden_size": 32, "max_position_embeddings": LIMIT}),
 }
 
 
@@ -265,19 +268,24 @@ def label_names(n: int) -> tuple[str, ...]:
     return ("negative", "positive") if n == 2 else tuple(f"label {number}" for number in range(n))
 
 
-def model(kind: str, *, labels: int = 2, tokenizer: Any = None, seed: int = 0, head: str | None = None) -> Any:
+def model(
+    kind: str, *, labels: int = 2, tokenizer: Any = None, seed: int = 0, head: str | None = None, **own: Any
+) -> Any:
     """A bare Hugging Face model of this architecture: a classifier, or another `head` such as `MaskedLM`."""
-    config, tokenizer = _config(kind, labels, tokenizer or tokenizer_of(kind))
-    built = getattr(hf, f"{_FAMILIES[kind][1]}For{head or 'SequenceClassification'}")
+    config, tokenizer = _config(kind, labels, tokenizer or tokenizer_of(kind), own)
+    name = f"{_FAMILIES[kind][1]}For{head or 'SequenceClassification'}"
+    built = getattr(averaging if kind == "averaging" else hf, name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return built(config).eval()
 
 
-def transformer(kind: str = "bert", labels: int = 2, tokenizer: Any = None, seed: int = 0) -> TransformerClassifier:
+def transformer(
+    kind: str = "bert", labels: int = 2, tokenizer: Any = None, seed: int = 0, **own: Any
+) -> TransformerClassifier:
     """A classifier of this architecture with random weights, the same for the same seed."""
     tokenizer = tokenizer or tokenizer_of(kind)
-    built = model(kind, labels=labels, tokenizer=tokenizer, seed=seed)
+    built = model(kind, labels=labels, tokenizer=tokenizer, seed=seed, **own)
     return TransformerClassifier(built, tokenizer, token_limit(built.config, tokenizer), "cpu")
 
 
@@ -299,10 +307,10 @@ def save_folder(
     return folder
 
 
-def _config(kind: str, labels: int, tokenizer: Any) -> tuple[Any, Any]:
+def _config(kind: str, labels: int, tokenizer: Any, asked: Mapping[str, Any]) -> tuple[Any, Any]:
     make, _, own = _FAMILIES[kind]
     names = dict(enumerate(label_names(labels)))
-    sizes = {} if kind in ("distilbert", "gpt2") else _SMALL
+    sizes = {} if kind in ("distilbert", "gpt2", "averaging") else _SMALL
     return make(
         vocab_size=len(tokenizer),
         pad_token_id=tokenizer.pad_token_id,
@@ -310,9 +318,7 @@ def _config(kind: str, labels: int, tokenizer: Any) -> tuple[Any, Any]:
         eos_token_id=tokenizer.eos_token_id,
         id2label=names,
         label2id={name: number for number, name in names.items()},
-        initializer_range=0.3,
-        **sizes,
-        **own,
+        **({"initializer_range": 0.3} | sizes | own | asked),
     ), tokenizer
 
 

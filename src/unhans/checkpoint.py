@@ -25,6 +25,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceC
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
+from unhans.averaging import AveragingConfig
 from unhans.errors import BadModel
 
 MAX_LABELS = 500
@@ -167,7 +168,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise BadModel(f"The config.json of {folder.name} does not describe a model.")
     kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in CONFIG_MAPPING_NAMES:
+    if not isinstance(kind, str) or kind not in {*CONFIG_MAPPING_NAMES, AveragingConfig.model_type}:
         if config.get("auto_map"):
             raise BadModel(
                 "This model needs to run its own code (auto_map), which is not allowed. Ask for a converted one."

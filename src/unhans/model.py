@@ -12,7 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
@@ -22,20 +22,21 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unhans.checkpoint import check_labels, open_checkpoint, save_folder
 from unhans.errors import BadOption, ModelFailed, Unsupported
 from unhans.packing import Forward
 from unhans.present import html_table
+from unhans.propagation import Rules
 from unhans.scoring import Answers, Question, ask
 from unhans.text import Text, Variant, Words, as_variant
 from unhans.tokens import Row, Tokens, padded
 from unhans.types import Example, Part, Prediction, Span
 
 TOKEN_BUDGET = 2048  # tokens a batch: the plateau of the bare model's speed on CPUs (bench/scoring.py)
-_ALL = ("predict", "gradients", "train")
+_ALL = ("predict", "gradients", "train", "plain_path")  # plain: linear layers, ReLUs and averages only
 _STREAM = 8192
 _PROBE = "Don't you know?  É 日本 😀 x_1"
 _NO_MATTER = {"_name_or_path", "architectures", "auto_map", "dtype", "torch_dtype", "transformers_version", "use_cache"}
@@ -159,6 +160,17 @@ class Batch:
         """The width of word-level results: the longest example's number of words, at least 1."""
         return max(1, *(len(words) for words in self.words))
 
+    def repeated(self, n: int) -> Batch:
+        """The whole batch n times, one below the other."""
+        return replace(
+            self,
+            examples=self.examples * n,
+            ids=self.ids.repeat(n, 1),
+            mask=self.mask.repeat(n, 1),
+            types=None if self.types is None else self.types.repeat(n, 1),
+            positions=None if self.positions is None else self.positions.repeat(n, 1),
+        )
+
     def to_words(self, of_tokens: Tensor) -> Tensor:
         """Token scores summed into word scores, rows × words; zero beyond a row's last word. Differentiable."""
         pooled = of_tokens.new_zeros(len(self.examples), self.n_words + 1)
@@ -173,8 +185,6 @@ class TransformerClassifier(Classifier):
     it has none.
     """
 
-    capabilities = frozenset(_ALL)
-
     def __init__(self, model: Any, tokenizer: Any, limit: int, device: str | None = None) -> None:
         names = model.config.id2label
         self.labels = check_labels([str(names[number]) for number in range(len(names))])
@@ -186,6 +196,7 @@ class TransformerClassifier(Classifier):
             ) from error
         self.tokenizer, self.limit = tokenizer, limit
         self.tokens = Tokens(tokenizer, limit)
+        self.capabilities = frozenset(_ALL) - (frozenset() if _is_plain(model) else {"plain_path"})
         model.config.pad_token_id = self._padding_token()
         self._forward = Forward(self.model, model.config.pad_token_id)
 
@@ -282,6 +293,11 @@ class TransformerClassifier(Classifier):
             padded_left=left,
         )
 
+    @property
+    def reads_last(self) -> bool:
+        """Whether the head reads the last token, as decoders' do, and not the first."""
+        return self._forward.is_causal
+
     def embed(self, batch: Batch) -> Tensor:
         """Word-piece embeddings, rows × tokens × width, before positions are added."""
         return self.model.get_input_embeddings()(batch.ids)  # type: ignore[no-any-return]
@@ -303,13 +319,37 @@ class TransformerClassifier(Classifier):
             last = torch.where(batch.ids == self.model.config.pad_token_id, 0, places).argmax(1)
             return every[torch.arange(len(last)), last]  # type: ignore[no-any-return]
 
-    def gradient(self, embeddings: Tensor, batch: Batch, targets: Tensor, create_graph: bool = False) -> Tensor:
-        """Gradient of each row's target logit by its embeddings; itself differentiable with `create_graph`."""
+    def gradient(
+        self,
+        embeddings: Tensor,
+        batch: Batch,
+        targets: Tensor,
+        create_graph: bool = False,
+        rules: Rules | None = None,
+    ) -> Tensor:
+        """Gradient of each row's target logit by its embeddings; itself differentiable with `create_graph`.
+
+        With `rules` (`unhans.propagation`) operations send back something else than their derivative.
+        """
         # fused attention has no second derivative; the plain formula has
         with sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext():
             leaf = embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
-            wanted = self.logits(batch, leaf).gather(1, targets[:, None]).sum()
+            if rules is not None:
+                rules.follow(leaf)
+            with rules or nullcontext():
+                logits = self.logits(batch, leaf)
+            wanted = logits.gather(1, targets[:, None]).sum()
             return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
+
+    def gradients(
+        self, points: Sequence[Tensor], batch: Batch, targets: Tensor, create_graph: bool = False
+    ) -> Iterator[Tensor]:
+        """The gradient at each of several points (each rows × tokens × width), as many at once as fill a batch."""
+        at_once = max(1, TOKEN_BUDGET // batch.ids.numel())
+        for start in range(0, len(points), at_once):
+            some = points[start : start + at_once]
+            many, goals = batch.repeated(len(some)), targets.repeat(len(some))
+            yield from self.gradient(torch.cat(list(some)), many, goals, create_graph).chunk(len(some))
 
     def _padding_token(self) -> int:
         """The model's own; where it has none, as many decoders, one that cannot be taken for the end of a text."""
@@ -327,6 +367,11 @@ class TransformerClassifier(Classifier):
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all, and never over an existing one."""
         return save_folder(folder, self.model, self.tokenizer)
+
+
+def _is_plain(model: Any) -> bool:
+    parts = [part for part in model.modules() if not list(part.children()) and not isinstance(part, nn.Sequential)]
+    return all(isinstance(part, nn.Embedding | nn.Linear | nn.ReLU | nn.Dropout | nn.Identity) for part in parts)
 
 
 def best_device() -> str:

@@ -13,6 +13,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertTokenizerFast
 
+from unhans.averaging import AveragingConfig, AveragingForSequenceClassification
 from unhans.model import TransformerClassifier
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -73,6 +74,34 @@ def fresh_classifier(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = BertForSequenceClassification(config)
+    return TransformerClassifier(model, tokenizer, max_length)
+
+
+def fresh_averaging_classifier(
+    texts: Iterable[str],
+    labels: Sequence[str],
+    *,
+    layers: int = 2,
+    width: int = 64,
+    vocab_size: int = 4000,
+    max_length: int = 512,
+    seed: int = 0,
+) -> TransformerClassifier:
+    """An untrained deep averaging network with these labels: seconds to train, a plain path from words to labels."""
+    tokenizer = fresh_tokenizer(texts, vocab_size=vocab_size, max_length=max_length)
+    names = dict(enumerate(labels))
+    config = AveragingConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        hidden_layers=layers,
+        max_position_embeddings=max_length,
+        pad_token_id=tokenizer.pad_token_id,
+        id2label=names,
+        label2id={name: number for number, name in names.items()},
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = AveragingForSequenceClassification(config)
     return TransformerClassifier(model, tokenizer, max_length)
 
 

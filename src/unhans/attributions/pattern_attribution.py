@@ -1,0 +1,31 @@
+"""PatternNet and PatternAttribution (Kindermans et al. 2018): this is pattern_attribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from unhans.attributions import attribution
+from unhans.attributions._patterns import patterns_of
+from unhans.model import Batch, TransformerClassifier
+from unhans.propagation import Patterns
+from unhans.types import Example, Terms
+
+
+@attribution(
+    needs={"gradients", "plain_path"},
+    paper="arXiv:1705.05598",
+    terms=Terms("logit", "zero", "signal times weight · embedding, summed over pieces"),
+)
+def pattern_attribution(
+    classifier: TransformerClassifier, batch: Batch, targets: Tensor, background: Sequence[Example]
+) -> Tensor:
+    """How much the signal in each word adds to the label's logit: gradients through pattern times weight.
+
+    For models made of linear layers, ReLUs and averages; patterns are estimated on the background examples.
+    """
+    embeddings = classifier.embed(batch)
+    back = [pattern * weight for pattern, weight in patterns_of(classifier, background)]
+    gradient = classifier.gradient(embeddings, batch, targets, rules=Patterns(classifier.model, back))
+    return batch.to_words((embeddings * gradient).sum(-1))

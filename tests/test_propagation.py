@@ -1,0 +1,189 @@
+"""Rules of propagation against the papers' formulas, written out slowly."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from captum.attr import LRP
+
+import tiny
+from unhans.attributions import attribute
+from unhans.attributions._patterns import _pattern
+from unhans.errors import Unsupported
+from unhans.propagation import Deconvnet, Differences, Guided, LayerwiseRelevance, Rules, Watching
+from unhans.types import Example
+
+TEXT = Example("x", "The soup wasn't cold, was it?")
+EVERY = {
+    "plain": Rules,
+    "guided": Guided,
+    "deconvnet": Deconvnet,
+    "differences": Differences,
+    "watching": Watching,
+    "attention": lambda model: LayerwiseRelevance(model, attention_aware=True, epsilon=1e-6),
+    "epsilon": lambda model: LayerwiseRelevance(model, attention_aware=False, epsilon=1e-6),
+}
+
+
+def grid(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("rules", EVERY)
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_no_rule_changes_what_the_model_says(rules, kind):
+    classifier = tiny.transformer(kind)
+    batch = classifier.batch([TEXT]).repeated(2)  # text and reference are of one length
+    embeddings = classifier.embed(batch)
+    with EVERY[rules](classifier.model) as entered:
+        entered.follow(embeddings)
+        changed = classifier.logits(batch, embeddings)
+    assert torch.allclose(changed, classifier.logits(batch, embeddings), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["albert", "gpt2"])
+def test_the_model_is_left_as_it_was_even_after_an_error(kind):
+    classifier = tiny.transformer(kind)
+    before = {name: module.forward for name, module in classifier.model.named_modules()}
+    with pytest.raises(RuntimeError, match="stop"), Guided(classifier.model):
+        raise RuntimeError("stop")
+    assert {name: module.forward for name, module in classifier.model.named_modules()} == before
+
+
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_plain_rules_give_the_gradient(kind):
+    classifier = tiny.transformer(kind)
+    batch, target = classifier.batch([TEXT]), torch.tensor([1])
+    embeddings = classifier.embed(batch)
+    plain = classifier.gradient(embeddings, batch, target, rules=Rules(classifier.model))
+    assert torch.allclose(plain, classifier.gradient(embeddings, batch, target), atol=1e-3)
+
+
+def relevance(rules, inputs, outputs, compute):
+    """Input × changed gradient, for relevance `outputs` at the end."""
+    leaves = [t.clone().requires_grad_() for t in inputs]
+    with rules:
+        for leaf in leaves:
+            rules.follow(leaf)
+        found = compute(*leaves)
+    gradients = torch.autograd.grad(found, leaves, outputs / found.detach())
+    return [leaf.detach() * gradient for leaf, gradient in zip(leaves, gradients, strict=True)]
+
+
+def test_attention_shares_relevance_as_attnlrp_says():
+    query, key, value = (grid(1, 1, 3, 4, seed=n) for n in range(3))
+    given = grid(1, 1, 3, 4, seed=9)
+    rules = LayerwiseRelevance(torch.nn.Identity(), attention_aware=True, epsilon=0.0)
+    found = relevance(rules, (query, key, value), given, F.scaled_dot_product_attention)
+    logits = query @ key.transpose(-1, -2) / 2
+    weights = logits.softmax(-1)
+    ratio = (given / (weights @ value))[0, 0]
+    a, v, s, q, k = weights[0, 0], value[0, 0], logits[0, 0], query[0, 0], key[0, 0]
+    of_weights = torch.zeros(3, 3, dtype=torch.float64)
+    of_value, of_query, of_key = (torch.zeros(3, 4, dtype=torch.float64) for _ in range(3))
+    for j in range(3):
+        for i in range(3):
+            for p in range(4):  # equation 7: both factors get the same half
+                share = a[j, i] * v[i, p] * ratio[j, p] / 2
+                of_weights[j, i] += share
+                of_value[i, p] += share
+    for j in range(3):
+        of_logits = s[j] * (of_weights[j] - a[j] * of_weights[j].sum())  # equation 5
+        for i in range(3):
+            for d in range(4):
+                share = q[j, d] * k[i, d] / 2 * of_logits[i] / s[j, i] / 2
+                of_query[j, d] += share
+                of_key[i, d] += share
+    for ours, slow in zip(found, (of_query, of_key, of_value), strict=True):
+        assert torch.allclose(ours[0, 0], slow, atol=1e-8)
+
+
+def test_the_softmax_between_two_inputs_is_exact():
+    x = (grid(4, 6) * 30).requires_grad_()  # far apart: most weights are nearly 0 or 1
+    rules = Differences(torch.nn.Identity())
+    with rules:
+        rules.follow(x)
+        y = x.softmax(-1)
+    for place in range(6):
+        (slope,) = torch.autograd.grad(y[:2, place].sum(), x, retain_graph=True)
+        rise = (slope[:2] * (x[:2] - x[2:])).sum(-1)
+        assert torch.allclose(rise, y[:2, place] - y[2:, place], atol=1e-10)
+
+
+def test_constant_attention_gives_all_relevance_to_the_values():
+    query, key, value = (grid(1, 1, 3, 4, seed=n) for n in range(3))
+    given = grid(1, 1, 3, 4, seed=9)
+    rules = LayerwiseRelevance(torch.nn.Identity(), attention_aware=False, epsilon=0.0)
+    leaves = [t.clone().requires_grad_() for t in (query, key, value)]
+    with rules:
+        for leaf in leaves:
+            rules.follow(leaf)
+        found = F.scaled_dot_product_attention(*leaves)
+    of_query, of_value = torch.autograd.grad(found, [leaves[0], leaves[2]], given / found.detach(), allow_unused=True)
+    assert of_query is None
+    assert torch.allclose((of_value * value).sum(), given.sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_the_epsilon_rule_on_a_linear_layer(epsilon):
+    x, weight, given = grid(2, 5), grid(3, 5, seed=1), grid(2, 3, seed=2)
+    rules = LayerwiseRelevance(torch.nn.Identity(), attention_aware=True, epsilon=epsilon)
+    (found,) = relevance(rules, (x,), given, lambda t: F.linear(t, weight))
+    z = x @ weight.T
+    slow = torch.einsum("ni,ji,nj->ni", x, weight, given / (z + epsilon * z.sign()))
+    assert torch.allclose(found, slow)
+
+
+def test_relevance_on_a_relu_network_is_captums():
+    classifier = tiny.transformer("averaging", labels=3, initializer_range=1.0)
+    batch = classifier.batch([TEXT])
+    network = torch.nn.Sequential(*classifier.model.layers, classifier.model.classifier)
+    embeddings = classifier.embed(batch).detach()
+    state = embeddings.mean(1).requires_grad_()
+    theirs = LRP(network).attribute(state, target=1) / state
+    expected = batch.to_words((theirs[:, None] * embeddings).sum(-1).detach() / embeddings.shape[1])[0]
+    (one,) = attribute(classifier, [TEXT], method="lrp", target=1, epsilon=1e-9)
+    assert one.scores == pytest.approx(expected.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2", "llama"])
+def test_without_biases_and_positions_relevance_adds_up_to_the_logit(kind):
+    # holds with constant attention; AttnLRP's softmax also hands relevance to a bias term
+    classifier = tiny.transformer(kind).clone()
+    with torch.no_grad():
+        for name, weight in classifier.model.named_parameters():
+            if name.endswith("bias") or "position_embeddings" in name or "token_type" in name or "wpe" in name:
+                weight.zero_()
+    batch, target = classifier.batch([TEXT]), torch.tensor([1])
+    embeddings = classifier.embed(batch)
+    way = LayerwiseRelevance(classifier.model, attention_aware=False, epsilon=0.0)
+    total = float((embeddings * classifier.gradient(embeddings, batch, target, rules=way)).sum().detach())
+    logit = float(classifier.logits(batch)[0, 1].detach())
+    assert total == pytest.approx(logit, abs=1e-3 * max(1.0, abs(logit)))
+
+
+def test_patterns_find_the_signal_and_not_the_weights():
+    # the paper's own example: x = signal·y + distractor; weights must cancel the distractor, patterns must not
+    y, noise = grid(4000, 1), grid(4000, 1, seed=1)
+    signal, distractor = torch.tensor([[1.0, 0.0]]).double(), torch.tensor([[1.0, 1.0]]).double()
+    x = y @ signal + noise @ distractor
+    weight = torch.tensor([[1.0, -1.0]]).double()
+    pattern = _pattern(x, weight, x @ weight.T, positive=False)
+    assert torch.allclose(pattern, signal, atol=0.05)
+
+
+def test_a_pattern_of_a_firing_unit_follows_the_formula():
+    x, weight = grid(200, 3) + 0.5, grid(2, 3, seed=1)
+    y = x @ weight.T + 0.3
+    found = _pattern(x, weight, y, positive=True)
+    for unit in range(2):
+        fires = y[:, unit] > 0
+        up = (x[fires] * y[fires, unit : unit + 1]).mean(0) - x[fires].mean(0) * y[:, unit].mean()
+        assert torch.allclose(found[unit], up / (weight[unit] @ up))
+
+
+@pytest.mark.parametrize("method", ["pattern_net", "pattern_attribution"])
+def test_patterns_are_refused_for_transformers(method):
+    with pytest.raises(Unsupported, match="plain_path"):
+        attribute(tiny.transformer(), [TEXT], method=method, background=[TEXT])
