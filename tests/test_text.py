@@ -363,3 +363,47 @@ def test_a_variant_is_taken_as_it_is() -> None:
     variant = Variant((("a", " b"),))
 
     assert as_variant(variant) is variant
+
+
+# -- words that are gone, and larger units
+
+
+def test_words_that_are_gone_are_in_no_variant():
+    words = Words("The soup was cold. Never again", gone=[5, 6])
+    assert words.open == (0, 1, 2, 3, 4)
+    assert words.variant({}).texts == ("The soup was cold.",)
+    assert words.without([1]).texts == ("The was cold.",)
+    assert words.strings[6] == "again"
+
+
+def test_gone_words_at_the_start_leave_no_blank():
+    assert Words("one two three", gone=[0]).variant({}).texts == ("two three",)
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "expected"),
+    [
+        ("The soup was cold. Never again!", "sentence", ["The soup was cold.", "Never again!"]),
+        ("a fine film . see it", "sentence", ["a fine film .", "see it"]),
+        ("It cost 3.5 euros. fine", "sentence", ["It cost 3.5 euros. fine"]),
+        ("What?! Who said “no.” Me", "sentence", ["What?!", "Who said “no.”", "Me"]),
+        ("one line\nanother line", "sentence", ["one line", "another line"]),
+        ("warm, funny and short; but loud", "phrase", ["warm,", "funny", "and short;", "but loud"]),
+        ("日本語の映画。とても良い", "sentence", ["日本語の映画。", "とても良い"]),
+    ],
+)
+def test_sentences_and_phrases(text, units, expected):
+    assert list(Words(text, units=units).strings) == expected
+
+
+def test_a_unit_is_erased_and_replaced_as_a_whole():
+    words = Words("The soup was cold. Never again!", units="sentence")
+    assert words.without([0]).texts == ("Never again!",)
+    assert words.variant({1: "Fine."}).texts == ("The soup was cold. Fine.",)
+    assert words.without([1], Hole.MASK) == Words("The soup was cold. Never again!").without([5, 6, 7], Hole.MASK)
+
+
+def test_units_do_not_reach_across_parts_nor_from_read_to_unread_words():
+    words = Words(("One two", "three four"), units="sentence", gone=[3])
+    assert words.strings == ("One two", "three", "four")
+    assert words.open == (0, 1)

@@ -210,7 +210,11 @@ def _groups(
     return tuple(map(tuple, groups))
 
 
-_ENDS, _MARKS = "!?…。！？؟।", ",;:—–，、；："
+_CLOSING = r"[\"'”’»)\]]*"
+_ENDED = regex.compile(rf"(?:[!?…。！？؟।]+{_CLOSING}\s*| \.{_CLOSING}\s+)$")
+_STOPPED = regex.compile(rf"\.{_CLOSING}\s+$")  # ends a sentence unless a small letter follows
+_MARKED = regex.compile(rf"[,;:—–，、；：]{_CLOSING}\s*$")
+_CLOSES = regex.compile(r"[.!?…。！？؟।,;:—–，、；：\"'”’»)\]]+")
 _CONJUNCTIONS = regex.compile(  # English; phrases of other languages are cut at punctuation alone
     r"and|but|or|nor|so|yet|because|although|though|while|whereas|when|if|unless|since|which|who|that"
 )
@@ -218,15 +222,15 @@ _CONJUNCTIONS = regex.compile(  # English; phrases of other languages are cut at
 
 def _begins_unit(raw: str, before: Span, span: Span, units: Unit) -> bool:
     """Whether a sentence or phrase begins at this word: a rule of thumb on punctuation, lines and conjunctions."""
-    last, word = raw[before.start : before.end], raw[span.start : span.end]
+    word = raw[span.start : span.end]
     if "\n" in raw[before.end : span.start]:
         return True
-    if all(sign in _ENDS + _MARKS + ".\"'”’»)]" for sign in word):  # closing signs stay with what they close
+    if _CLOSES.fullmatch(word):  # closing signs stay with what they close
         return False
-    stop = last == "." and (before.end < span.start or raw[before.start - 1 : before.start] == " ")
-    if last in _ENDS or (stop and (not word[:1].islower() or raw[before.start - 1 : before.start] == " ")):
+    tail = raw[max(0, span.start - 12) : span.start]
+    if _ENDED.search(tail) or (_STOPPED.search(tail) and not word[:1].islower()):
         return True
-    return units == "phrase" and (last in _MARKS or _CONJUNCTIONS.fullmatch(word.casefold()) is not None)
+    return units == "phrase" and bool(_MARKED.search(tail) or _CONJUNCTIONS.fullmatch(word.casefold()))
 
 
 @dataclass(frozen=True)
