@@ -31,8 +31,8 @@ Masks = NDArray[np.bool_]
 Values = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], "Draws"]
 """Masks for so many words, at most so many."""
-Fit = Callable[[Masks, Values], Values]
-"""Masks (samples × words) and the answers to them become a score for each word."""
+Fit = Callable[[Masks, Values, Values], Values]
+"""Masks (samples × words), the answers to them and how much each counts (commonly 1) become a score for each word."""
 Change = Callable[[Sequence[tuple[Words, Sequence[int]]]], list[Variant]]
 """Texts, each with the words to take out of it, become questions."""
 
@@ -44,31 +44,36 @@ _GROUPS = 10  # of the jackknife
 
 @dataclass(frozen=True)
 class Draws:
-    """The masks of one example in the order in which they are asked."""
+    """The masks of one example in the order in which they are asked, line by line: those of a unit stay together."""
 
     masks: Masks
-    units: NDArray[np.int64]  # masks that stay together whenever samples are split; those of unit -1 are in every share
-    exact: bool  # whether these are all masks that there are
+    units: NDArray[np.int64]  # numbered from 0; -1 are masks that belong to every share of the samples
+    strata: NDArray[np.int64]  # kinds of units, in every share as frequent as in any other
+    there_are: Values  # masks of the same stratum, drawn or not
+    exact: bool  # whether all masks that there are have been drawn
 
 
 def plain_masks(rng: np.random.Generator, n: int, most: int) -> Draws:
     """The whole text, then masks that hide 1 to n words: every number as likely as any other, and then every word."""
     hidden = rng.integers(1, n + 1, most - 1)
     masks = rng.random((most - 1, n)).argsort(axis=1) >= hidden[:, None]
-    return Draws(np.vstack([np.ones((1, n), bool), masks]), np.arange(-1, most - 1), exact=False)
+    one_stratum, endless = np.zeros(most, np.int64), np.full(most, np.inf)
+    return Draws(np.vstack([np.ones((1, n), bool), masks]), np.arange(-1, most - 1), one_stratum, endless, exact=False)
 
 
 def paired_masks(rng: np.random.Generator, n: int, most: int) -> Draws:
-    """The whole text and the empty one, then masks with their complements: every size in turn, no mask twice."""
-    left = {size: comb(n, size) // (2 if 2 * size == n else 1) for size in range(1, n // 2 + 1)}
-    exact = sum(left.values()) <= most // 2 - 1
-    order = list(islice(_sizes(rng, n, left), most // 2 - 1))
-    of_size = {size: iter(_different(rng, n, size, order.count(size))) for size in set(order)}
-    masks = np.zeros((2 + 2 * len(order), n), bool)
-    for row, size in enumerate(order, start=1):
+    """The empty text and the whole one, then masks with their complements: every size in turn, no mask twice."""
+    pairs = {size: comb(n, size) // (2 if 2 * size == n else 1) for size in range(1, n // 2 + 1)}
+    sizes = list(islice(_sizes(rng, n, pairs), most // 2 - 1))
+    of_size = {size: iter(_different(rng, n, size, sizes.count(size))) for size in set(sizes)}
+    masks = np.zeros((2 + 2 * len(sizes), n), bool)
+    for row, size in enumerate(sizes, start=1):
         masks[2 * row, next(of_size[size])] = True
-    masks[1::2] = ~masks[::2]  # so far the even rows: the empty text first
-    return Draws(masks, np.repeat(np.arange(-1, len(order)), 2), exact)
+    masks[1::2] = ~masks[::2]
+    there_are = np.array([2, 2, *(2.0 * pairs[size] for size in sizes for _ in range(2))])
+    return Draws(
+        masks, np.repeat(np.arange(-1, len(sizes)), 2), np.repeat([0, *sizes], 2), there_are, len(masks) == 2**n
+    )
 
 
 def _sizes(rng: np.random.Generator, n: int, left: dict[int, int]) -> Iterator[int]:
@@ -169,7 +174,7 @@ class _Run:
         exact = self.draws.exact and self._asked >= self._units
         scores, errors = (np.zeros(len(self.words)) for _ in range(2))
         places = list(self.words.open)
-        scores[places] = self._fitted(np.ones(self._rows, bool))
+        scores[places] = self._fitted(np.ones(self._rows))
         errors[places] = 0.0 if exact else self._jackknife()
         return Estimate(scores, errors, 1.0 if exact else self._stability(), len(self.known))
 
@@ -177,32 +182,44 @@ class _Run:
     def _rows(self) -> int:
         return int(np.searchsorted(self.draws.units, self._asked))
 
-    def _fitted(self, chosen: Masks) -> Values:
-        masks = self.draws.masks[: self._rows][chosen]
-        return self.fit(masks, np.array([self.known[mask.tobytes()] for mask in masks]))
+    def _fitted(self, counts: Values) -> Values:
+        masks = self.draws.masks[: self._rows]
+        return self.fit(masks, np.array([self.known[mask.tobytes()] for mask in masks]), counts)
 
     def _shares(self, number: int) -> NDArray[np.int64]:
-        """Which of so many shares each sample is in, alike in the sizes of their masks; -1 is in all of them."""
-        masks, units = self.draws.masks[: self._rows], self.draws.units[: self._rows]
+        """Which of so many shares each sample is in, all shares alike in their strata; -1 is in every share."""
+        units, strata = self.draws.units[: self._rows], self.draws.strata[: self._rows]
         _, firsts, inverse = np.unique(units, return_index=True, return_inverse=True)
-        sizes = masks[firsts].sum(axis=1)
-        smaller = np.minimum(sizes, masks.shape[1] - sizes)
-        smaller[units[firsts] < 0] = -1  # first of all, and in no share
-        share = np.empty(len(firsts), np.int64)
-        share[smaller.argsort(kind="stable")] = np.arange(-1, len(firsts) - 1)
+        kinds = strata[firsts]
+        kinds[0] = -1  # those of all shares come first
+        share = np.empty(len(kinds), np.int64)
+        share[kinds.argsort(kind="stable")] = np.arange(-1, len(kinds) - 1)
         return np.where(units < 0, -1, share[inverse] % number)
 
     def _stability(self) -> float:
         shares = self._shares(2)
-        return spearman(*(self._fitted((shares == half) | (shares < 0)) for half in range(2)))
+        return spearman(*(self._fitted(self._without(shares == half, 1.0)) for half in range(2)))
 
     def _jackknife(self) -> Values:
-        """Standard errors, from how much the scores change when a tenth of the samples is missing."""
-        shares = self._shares(_GROUPS)
+        """Standard errors, from how much the scores change when a tenth of the samples is missing.
+
+        The more of a stratum's masks are known, the less is left to chance: its samples then only count less instead of
+        going missing.
+        """
+        shares, strata = self._shares(_GROUPS), self.draws.strata[: self._rows]
+        known = np.bincount(strata, shares >= 0)[strata] / self.draws.there_are[: self._rows]
         number = int(shares.max()) + 1
-        without = np.stack([self._fitted(shares != group) for group in range(number)])
-        errors: Values = np.sqrt((number - 1) * without.var(axis=0))
+        without = [self._fitted(self._without(shares == group, np.sqrt(1 - known))) for group in range(number)]
+        errors: Values = np.sqrt((number - 1) * np.var(without, axis=0))
         return errors
+
+    def _without(self, dropped: Masks, by: Values | float) -> Values:
+        """How much each sample counts if some count less by so much, and the rest of their stratum makes up for it."""
+        strata = self.draws.strata[: self._rows]
+        rest = ~dropped & (self.draws.units[: self._rows] >= 0)
+        less, more = (np.bincount(strata, some)[strata] for some in (dropped, rest))
+        counts: Values = 1 - by * dropped + rest * by * less / np.maximum(more, 1)
+        return counts
 
 
 def spearman(first: Values, second: Values) -> float:

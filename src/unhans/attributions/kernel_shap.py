@@ -56,18 +56,18 @@ def kernel_shap(
     )
 
 
-def shapley(masks: Masks, values: Values) -> Values:
+def shapley(masks: Masks, values: Values, counts: Values) -> Values:
     """The Shapley values that fit the samples best, among those with the right sum.
 
     Needs the whole and the empty text among the samples. Every size counts by Shapley's kernel, however many samples of
-    that size there are, so that any share of the samples estimates the same.
+    that size there are; within it each by `counts`.
     """
     n, sizes = masks.shape[1], masks.sum(axis=1)
     nothing = values[sizes == 0][0]
     total = values[sizes == n][0] - nothing
     inner = (sizes > 0) & (sizes < n)
     some, size = masks[inner], sizes[inner]
-    roots = np.sqrt(1 / (size * (n - size) * np.bincount(size, minlength=n)[size]))
+    roots = np.sqrt(counts[inner] / (size * (n - size) * np.bincount(size, minlength=n)[size]))
     design = roots[:, None] * (some - size[:, None] / n)  # an equal share of the total for each word, and deviations
     rest = roots * (values[inner] - nothing - size * total / n)
     scores: Values = total / n + np.linalg.lstsq(design, rest)[0]  # the shortest solution, so its deviations sum to 0

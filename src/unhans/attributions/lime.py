@@ -80,7 +80,11 @@ def slopes(sampling: str, kernel_width: float, num_samples: int) -> tuple[Draw, 
     if kernel_width <= 0:
         raise BadOption(f"kernel_width must be more than 0, not {kernel_width}.")
     weigh, draw = (_by_size, paired_masks) if sampling == "paired" else (_as_drawn, plain_masks)
-    return draw, lambda masks, values: ridge(masks, values, kernel(masks, kernel_width) * weigh(masks, num_samples))
+
+    def fit(masks: Masks, values: Values, counts: Values) -> Values:
+        return ridge(masks, values, kernel(masks, kernel_width) * weigh(masks, num_samples) * counts)
+
+    return draw, fit
 
 
 def kernel(masks: Masks, width: float) -> Values:
