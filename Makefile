@@ -13,7 +13,7 @@ help:
 	@echo "make test-slow  the tests that take minutes or much memory"
 	@echo "make check      lint, types, and whether the generated docs are current"
 	@echo "make docs       write the generated docs anew"
-	@echo "make bench      the scoring core against the bare model and Hugging Face's pipeline"
+	@echo "make bench      scoring core and explanation methods against the bare model and their peers"
 	@echo "make format     let ruff mend what it can"
 	@echo "make clean      remove .venv and the demo"
 
@@ -56,6 +56,7 @@ format: .venv/developing
 
 bench: .venv/developing
 	$(BIN)/python bench/scoring.py --json bench/results/scoring.json
+	$(BIN)/python bench/attributions.py --json bench/results/attributions.json
 	$(BIN)/python docs/generate.py
 
 clean:

@@ -20,6 +20,7 @@ from unhans.types import json_schema
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
 FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
+SPEED = re.compile(r"(<!-- attribution-figures -->\n).*?(<!-- /attribution-figures -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -67,6 +68,28 @@ def scoring(current: str) -> str:
     return FIGURES.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
 
 
+def speed(current: str) -> str:
+    """The page on speed with the committed figures of `bench/attributions.py --json bench/results/attributions.json`."""
+    figures = ROOT / "bench/results/attributions.json"
+    if not figures.exists():
+        return current
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    lines = [f"Measured with {told['machine']}; shape {told['shape']}.", "", *(f"- {bar}" for bar in told["bars"]), ""]
+    lines += ["| tokens | leave-one-out, of the limit | LIME, of the limit |", "|---|---|---|"]
+    lines += [f"| {n} | {v['leave_one_out']:.2f} | {v['lime']:.2f} |" for n, v in told["of the limit"].items()]
+    if "fidelity" in told:
+        curves = told["fidelity"]["curves"]
+        lines += ["", f"Mean Spearman to 20,000 samples on {told['fidelity']['sentences']} sentences, by texts asked:", ""]
+        grid = list(next(iter(curves.values())))
+        lines += [f"| samples | {' | '.join(curves)} |", "|---" * (len(curves) + 1) + "|"]
+        lines += [
+            f"| {n} | " + " | ".join(f"{curve[n][1]:.2f} ({curve[n][0]:,.0f})" for curve in curves.values()) + " |"
+            for n in grid
+        ]
+    text = "\n".join(lines)
+    return SPEED.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
+
+
 def _table_only(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
@@ -79,13 +102,14 @@ def _help(command: click.Command, name: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file with what it should say."""
-    front, speed = ROOT / "README.md", ROOT / "docs/scoring.md"
+    front, core, methods_speed = ROOT / "README.md", ROOT / "docs/scoring.md", ROOT / "docs/speed.md"
     return {
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
         ROOT / "docs/schema.json": schema(),
         front: readme(front.read_text(encoding="utf-8")),
-        speed: scoring(speed.read_text(encoding="utf-8")),
+        core: scoring(core.read_text(encoding="utf-8")),
+        methods_speed: speed(methods_speed.read_text(encoding="utf-8")),
     }
 
 
