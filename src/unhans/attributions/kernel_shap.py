@@ -14,6 +14,8 @@ from unhans.model import Classifier
 from unhans.text import Words
 from unhans.types import Terms
 
+_MOST_SHRINKAGE = 0.3  # found by trial on sentences of 17 to 26 words and 32 to 1000 samples; 0.2 to 0.5 differ little
+
 
 @attribution(
     needs={"predict"},
@@ -38,7 +40,7 @@ def kernel_shap(
 
     Scores sum to the difference between the whole text and none of it. Exact for texts of so few words that all their
     subsets fit into `num_samples`; otherwise a least-squares fit to pairs of complementary samples of every size. Give
-    at least ten samples for each word: near two the fit breaks down, which `stability` shows.
+    ten samples for each word or more; `stability` shows if they were too few.
     """
     hole = hole_of(erase)
     return estimates(
@@ -65,10 +67,21 @@ def shapley(masks: Masks, values: Values, counts: Values) -> Values:
     n, sizes = masks.shape[1], masks.sum(axis=1)
     nothing = values[sizes == 0][0]
     total = values[sizes == n][0] - nothing
+    if n == 1:
+        return np.array([total])
     inner = (sizes > 0) & (sizes < n)
-    some, size = masks[inner], sizes[inner]
-    roots = np.sqrt(counts[inner] / (size * (n - size) * np.bincount(size, minlength=n)[size]))
+    some, size, often = masks[inner], sizes[inner], counts[inner]
+    roots = np.sqrt(often / (size * (n - size) * np.bincount(size, minlength=n)[size]))
     design = roots[:, None] * (some - size[:, None] / n)  # an equal share of the total for each word, and deviations
     rest = roots * (values[inner] - nothing - size * total / n)
-    scores: Values = total / n + np.linalg.lstsq(design, rest)[0]  # the shortest solution, so its deviations sum to 0
+    # With all masks, design.T @ design is `level` times a projection. With hardly more pairs than words it is far from
+    # that by chance, and its inverse would blow up the noise: then it is moved towards what it should be.
+    gram = design.T @ design
+    level = np.trace(gram) / (n - 1)
+    pairs = often.sum() ** 2 / (often**2).sum() / 2
+    trust = 1 - min(_MOST_SHRINKAGE, (n / pairs) ** 2)
+    expected = level * (np.eye(n) - 1 / n)
+    only_deviations = level / n  # adding to all words alike is left out by the design; this keeps it solvable
+    moved = trust * gram + (1 - trust) * expected + only_deviations
+    scores: Values = total / n + np.linalg.solve(moved, design.T @ rest)
     return scores
