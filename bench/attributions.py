@@ -9,7 +9,7 @@ Speed (random weights; speed does not depend on them):
 - against peers on a text of about 27 words: `lime` with Hugging Face's pipeline as it comes, and batched by hand;
   captum's FeatureAblation with its default and 32 per evaluation; captum's integrated gradients with its 50 steps
 
-Fidelity (a trained classifier and a file of sentences, one a line; only those of 10 to 14 words count, of which 20 are
+Fidelity (a trained classifier and a file of sentences, one a line; only those of 10 to 12 words count, of which 20 are
 taken): how many texts a method must ask until its scores order the words as its own 20,000-sample reference does
 (mean Spearman 0.95). lime and captum get the very same function of the very same words, so that only sampling and
 fitting differ. A text asked twice counts twice for the peers, who do ask twice; ours asks each text once.
@@ -316,7 +316,7 @@ def on_trained(options: argparse.Namespace) -> dict[str, Any]:
     classifier = unhans.load(options.model)
     assert isinstance(classifier, TransformerClassifier)
     lines = options.texts.read_text(encoding="utf-8").splitlines()
-    sentences = [line for line in lines if 10 <= len(Words(line)) <= 14][: options.sentences]
+    sentences = [line for line in lines if 10 <= len(Words(line)) <= 12][: options.sentences]
     print(f"fidelity on {len(sentences)} sentences", flush=True)
     found = fidelity(classifier, sentences, options.repeats)
     return found | {"sentences": len(sentences), "integrated gradients": ig_convergence(classifier, sentences)}
