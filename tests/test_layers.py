@@ -12,7 +12,7 @@ LAYERS = (
     {"types"},
     {"registry", "text", "demo_data", "present"},
     {"data", "tokens", "bugs"},
-    {"scoring"},
+    {"scoring", "figures"},
     {"packing", "checkpoint"},
     {"model"},
     {"black_boxes", "scratch"},
