@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from unhans.errors import BadOption, Unsupported
 from unhans.present import html_page, joined, legend, notes_on, parts_of, printable, tint, underline
 from unhans.types import Attribution, Attributions, Example, Prediction
 
+_SUFFIXES = (".json", ".jsonl", ".csv", ".html", ".svg", ".png")
 _INCH = 72  # all lengths below are points
 _WIDTH, _MARGIN = 6.5 * _INCH, 6.0  # the text width of a page
 _TALLEST = 200 * _INCH
@@ -49,24 +49,26 @@ def save(
     when it is complete.
     """
     target, shown = Path(path), Attributions(attributions)
-    writers: dict[str, Callable[[], bytes] | None] = {
-        ".json": lambda: (json.dumps(shown.to_dict(), ensure_ascii=False, indent=1) + "\n").encode(),
-        ".jsonl": lambda: shown.to_json().encode(),
-        ".csv": partial(_csv, shown),
-        ".html": lambda: html_page(shown, examples=examples, predictions=predictions, title=title).encode(),
-        ".svg": None,
-        ".png": None,
-    }
-    suffix = target.suffix.lower()
-    if suffix not in writers:
-        raise BadOption(f"Cannot save as {target.name!r}: the name must end in {', '.join(writers)}.")
-    make = writers[suffix]
-    if make is None:
+    suffix = check_suffix(target)
+    if suffix in (".svg", ".png"):
         return save_figure(shown, target)
-    made = make()
+    if suffix == ".html":
+        text = html_page(shown, examples=examples, predictions=predictions, title=title)
+    elif suffix == ".csv":
+        text = _csv(shown)
+    else:
+        text = shown.to_json() if suffix == ".jsonl" else json.dumps(shown.to_dict(), indent=1) + "\n"
     with new_file(target) as file:
-        file.write(made)
+        file.write(text.encode(errors="backslashreplace"))
     return target
+
+
+def check_suffix(path: Path) -> str:
+    """The suffix of a file that `save` can write; any other is refused."""
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise BadOption(f"Cannot save as {path.name!r}: the name must end in {', '.join(_SUFFIXES)}.")
+    return suffix
 
 
 def save_figure(attributions: Iterable[Attribution], path: str | Path) -> Path:
@@ -86,7 +88,7 @@ def save_figure(attributions: Iterable[Attribution], path: str | Path) -> Path:
         raise BadOption("There are no attributions to draw.")
     installed = set(fontManager.get_font_names())
     families = [name for name in _FONTS if name in installed]
-    with matplotlib.rc_context({"svg.hashsalt": "unhans", "font.family": families}):
+    with matplotlib.rc_context({"svg.hashsalt": "unhans", "font.family": families, "text.hinting": "none"}):
         renderer = FigureCanvasAgg(Figure(dpi=_INCH * _FINE)).get_renderer()
 
         def width(text: str, size: float) -> float:
@@ -107,12 +109,12 @@ def save_figure(attributions: Iterable[Attribution], path: str | Path) -> Path:
     return target
 
 
-def _csv(shown: Attributions) -> bytes:
+def _csv(shown: Attributions) -> str:
     table = shown.to_dataframe()
     for column in ("example", "label", "word"):
         table[column] = table[column].map(harmless)
     text: str = table.to_csv(index=False, lineterminator="\r\n")
-    return text.encode(errors="backslashreplace")
+    return text
 
 
 @dataclass(frozen=True)

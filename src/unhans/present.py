@@ -252,12 +252,17 @@ def _(noun: Example) -> str:
 
 @to_html.register
 def _(noun: WordRanking) -> str:
-    head = ("word", "mean score", "spread", "examples", "correct", "z")
-    return html_table(head, [ranking_cells(row) for row in noun.words[:25]], f"for {noun.label} · {noun.recipe}")
+    return html_table(
+        RANKING_HEAD, [ranking_cells(row) for row in noun.words[:25]], f"for {noun.label} · {noun.recipe}"
+    )
+
+
+RANKING_HEAD = ("word", "mean score", "spread", "examples", "correct", "z")
+SUSPECT_HEAD = ("word", "label", "mean score", "weight", "coverage", "wrong without", "damage", "examples")
 
 
 def ranking_cells(row: RankedWord) -> tuple[str, ...]:
-    """One line of a table of words: word, mean score, spread, examples, correct, z."""
+    """One line of a table of words, under `RANKING_HEAD`."""
     correct = "–" if row.correct is None else f"{row.correct:.0%}"
     z = "–" if row.z is None else f"{row.z:+.1f}"
     return row.word, f"{row.score:+.3f}", f"{row.spread:.3f}", str(row.count), correct, z
@@ -265,12 +270,11 @@ def ranking_cells(row: RankedWord) -> tuple[str, ...]:
 
 @to_html.register
 def _(noun: Suspects) -> str:
-    head = ("word", "speaks for", "mean score", "weight", "coverage", "wrong without it", "damage", "examples")
-    return html_table(head, [suspect_cells(row) for row in noun.words], f"suspects · {noun.recipe}")
+    return html_table(SUSPECT_HEAD, [suspect_cells(row) for row in noun.words], f"suspects · {noun.recipe}")
 
 
 def suspect_cells(row: Suspect) -> tuple[str, ...]:
-    """One line of a table of suspects: word, label, mean score, weight, coverage, disagreement, damage, examples."""
+    """One line of a table of suspects, under `SUSPECT_HEAD`."""
     shares = (f"{row.weight:.1%}", f"{row.coverage:.1%}", f"{row.disagreement:.1%}")
     return row.word, row.label, f"{row.score:+.3f}", *shares, f"{row.damage:.4f}", str(row.count)
 

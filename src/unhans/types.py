@@ -268,7 +268,7 @@ class Suspect:
     """A word that may be a shortcut: the model leans on it, often, and is wrong or says something else without it."""
 
     word: str
-    label: str  # what it speaks for
+    label: str  # of those explained, the one it speaks for most
     score: float  # mean score for that label
     weight: float  # its share of the absolute scores of a text, on average over the examples that contain it
     coverage: float  # share of the explained examples that contain it
@@ -291,7 +291,7 @@ class Suspects(_Drawn):
     revision: str
 
     def __repr__(self) -> str:
-        head = f"  {'word':20} {'speaks for':12} {'score':>7} {'weight':>7} {'coverage':>9} {'disagreement':>13}"
+        head = f"  {'word':20} {'label':12} {'score':>7} {'weight':>7} {'coverage':>9} {'disagreement':>13}"
         rows = "".join(
             f"\n  {row.word!r:20} {row.label:12} {row.score:>+7.3f} {row.weight:>7.1%} {row.coverage:>9.1%}"
             f" {row.disagreement:>13.1%} {row.damage:>8.4f}"
