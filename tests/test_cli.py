@@ -317,10 +317,14 @@ def test_a_method_gets_the_language_model_and_examples_it_asks_for(model, tmp_pa
     refused = run("explain", *given)
     assert refused.exit_code == 2
     assert "--language-model FOLDER" in refused.output
-    assert run("explain", *given, "--language-model", folder).exit_code == 0
+    lonely = run("explain", *given, "--language-model", folder)
+    assert lonely.exit_code == 2
+    assert "--data instead of --text" in lonely.output
+    from_file = ("--model", model, "--data", data, "--method", "filled", "--language-model", folder)
+    assert run("explain", *from_file).exit_code == 0
     run("init", str(tmp_path / "p"), "--model", model, "--data", data)
     own = run("explain", str(tmp_path / "p"), "--text", "film", "--method", "filled")
     assert own.exit_code == 0, own.output
     assert (tmp_path / "p/language_model").is_dir()
     assert run("explain", str(tmp_path / "p"), "--method", "filled").exit_code == 0
-    assert [n for _, n in filled] == [1, 3, 3]
+    assert [n for _, n in filled] == [3, 3, 3]

@@ -135,6 +135,17 @@ class _Source:
     classifier: Classifier
     corpus: Corpus
     own: bool  # both are the project's own, so that it keeps what is found
+    typed: bool  # the texts were given on the command line
+
+    def background(self, method: str, seed: int) -> list[Example]:
+        """Examples to compare with: the project's, or those of the data; a few texts typed in are none."""
+        from unhans.project import sample
+
+        if self.project is not None:
+            return self.project.background(seed)
+        if self.typed:
+            raise BadOption(f"{method} needs examples to compare with: give a project, or --data instead of --text.")
+        return sample(self.corpus, _BACKGROUND, seed)
 
 
 def _open(
@@ -163,7 +174,7 @@ def _open(
     if corpus.set_aside:
         click.echo(corpus.summary(), err=True)
     own = opened is not None and not (model or given or data)
-    return _Source(opened, classifier, corpus if own else _spelled_as(classifier, corpus), own)
+    return _Source(opened, classifier, corpus if own else _spelled_as(classifier, corpus), own, bool(given))
 
 
 @main.command()
@@ -363,7 +374,6 @@ def _options_of(entry: Entry) -> str:
 def _explain(on: _Source, examples: list[Example], how: dict[str, Any]) -> Attributions:
     """Attributions of these examples, with all that the method asks for."""
     from unhans.attributions import attribute, attribution
-    from unhans.project import sample
 
     entry = attribution[how["method"]]
     if "language_model" in entry.asks and how["language_model"] is None:
@@ -376,8 +386,7 @@ def _explain(on: _Source, examples: list[Example], how: dict[str, Any]) -> Attri
         if on.project is not None and on.own:
             return on.project.explain(examples=examples, progress=progress, **how)
         if "background" in entry.asks:
-            others = on.project.background(how["seed"]) if on.project else sample(on.corpus, _BACKGROUND, how["seed"])
-            how = how | {"background": others}
+            how = how | {"background": on.background(entry.name, how["seed"])}
         return attribute(on.classifier, examples, progress=progress, cache=_cache(on), **how)
 
 
