@@ -74,8 +74,8 @@ def test_the_sign_is_told_without_colour():
     assert any(style.startswith("bold") for style in styles)
     assert any(style.startswith("underline") for style in styles)
     html = one._repr_html_()
-    assert "solid" in html
-    assert "dashed" in html
+    assert "2px solid" in html
+    assert "2px dashed" in html
 
 
 def test_all_zero_scores_are_drawn_without_dividing_by_zero():

@@ -305,9 +305,10 @@ def test_a_stop_keeps_what_was_finished(project, monkeypatch):
 
 
 def test_line_separators_in_a_text_do_not_break_the_file(project):
-    odd = [Example("a", "soup\u2028film\x85 x"), Example("b", "good\u2029\x1d")]
-    found = project.explain(examples=odd)
-    assert Project.open(project.folder).explain(examples=odd) == found
+    odd = [Example("a", "soup\u2028film x"), Example("b", "good\u2029 film")]
+    found = project.explain(units="sentence", examples=odd)
+    assert "\u2028" in found[0].words[0]
+    assert Project.open(project.folder).explain(units="sentence", examples=odd) == found
 
 
 def test_damaged_explanations_are_told_and_what_to_do(project):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import tiny
 from unhans.attributions import attribute
 from unhans.errors import BadData, Cancelled
-from unhans.task import rank_words, suspects
+from unhans.task import _associations, rank_words, suspects
 from unhans.text import visible_form
 from unhans.types import Attribution, Example, Prediction, Recipe, Span, Terms
 
@@ -67,6 +68,31 @@ def test_weights_in_proportion_to_the_correlation_surprise_nobody():
     for noise in (0.05, 0.0):
         ranking = rank_words(explained_by(weights, examples, noise), label="positive", examples=examples)
         assert max(abs(row.z) for row in ranking.words) < 4
+
+
+def test_a_word_whose_score_varies_much_is_less_of_a_surprise():
+    examples = labelled_texts()
+    weights = {f"w{n}": 1.5 * log_odds_ratio(f"w{n}", examples) for n in range(14)}
+    weights["w6"] += 3.0
+    steady = rank_words(explained_by(weights, examples), label="positive", examples=examples)
+    rng = np.random.default_rng(2)
+    wild = [
+        replace(one, scores=tuple(s + 20 * rng.choice([-1, 1]) * (w == "w6") for w, s in zip(one.words, one.scores)))  # noqa: B905
+        for one in explained_by(weights, examples)
+    ]
+    varying = rank_words(wild, label="positive", examples=examples)
+    z = {id(r): row.z for r in (steady, varying) for row in r.words if row.word == "w6"}
+    assert z[id(varying)] < z[id(steady)] / 3
+
+
+def test_the_association_is_the_log_odds_ratio_with_one_imagined_example_on_each_side():
+    texts = [("a b", "positive")] * 3 + [("a", "negative"), ("b", "negative"), ("b", "positive")]
+    examples = [Example(str(n), text, label=label) for n, (text, label) in enumerate(texts)]
+    share = 4 / 6
+    with_a = math.log((3 + share) / (1 + 1 - share))
+    without_a = math.log((1 + share) / (1 + 1 - share))
+    found = _associations(examples, "positive", ["a", "elsewhere"], "word")
+    assert found == pytest.approx([with_a - without_a, 0.0], abs=1e-12)
 
 
 def test_z_is_not_made_up_where_it_is_undefined():
@@ -146,6 +172,15 @@ def test_without_labels_disagreement_is_a_changed_prediction():
     assert rows["bad"].disagreement == pytest.approx(0.5)  # b and c both become ties or positive; a tie is negative
     assert rows["film"].disagreement == 0.0
     assert rows["bad"].label == "negative"
+
+
+def test_a_suspect_is_listed_under_the_label_it_speaks_for():
+    model = tiny.bag_of_words({"good": 1.0, "bad": -2.0})
+    examples = [Example("a", "good film"), Example("b", "good bad film")]
+    rows = {row.word: row for row in suspects(model, examples, attribute(model, examples)).words}
+    assert rows["good"].label == "positive"
+    assert rows["good"].score == pytest.approx(1.0, abs=1e-4)
+    assert rows["good"].count == 2
 
 
 def test_few_candidates_are_asked_about_and_few_suspects_kept():
