@@ -3,15 +3,19 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import tiny
+from unhans.attributions import attribution
 from unhans.cli import main
-from unhans.types import Prediction, from_json
+from unhans.types import Attribution, Prediction, Suspects, WordRanking, from_json
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +145,8 @@ def test_a_closed_pipe_is_no_failure(model):
     ("words", "code", "said"),
     [
         (["predict"], 2, "Give a project"),
+        (["explain"], 2, "Give a project"),
+        (["words", "nowhere"], 3, "not a project"),
         (["predict", "nowhere"], 3, "not a project"),
         (["predict", "--model", "./nowhere", "--text", "x"], 3, "There is no folder"),
         (["predict", "somewhere", "--label-column", "gold"], 2, "for --data only"),
@@ -171,3 +177,154 @@ def test_methods_lists_every_member_with_options_and_as_json():
     assert {entry["family"] for entry in listed} == {"attributions", "bugs"}
     loo = next(entry for entry in listed if entry["name"] == "leave_one_out")
     assert loo["options"][0]["choices"] == ["delete", "mask", "unk", "pad"]
+
+
+# -- explain and words
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, model):
+    """A project with enough texts to rank words."""
+    folder = tmp_path_factory.mktemp("projects")
+    nouns = ("soup", "film", "battery", "book", "screen", "room")
+    adjectives = ("cold", "wonderful", "good", "bright", "hard", "light")
+    rows = [f"The {noun} was {word},{(n + m) % 2}" for n, noun in enumerate(nouns) for m, word in enumerate(adjectives)]
+    (folder / "d.csv").write_text("\n".join(["text,label", *rows, "\x1b]0;evil\x07 soup,"]) + "\n")
+    done = run("init", str(folder / "p"), "--model", model, "--data", str(folder / "d.csv"))
+    assert done.exit_code == 0, done.output
+    return str(folder / "p")
+
+
+def test_explain_shows_heat_lines_with_prediction_given_label_and_caption(project):
+    done = run("explain", project, "--examples", "3")
+    assert done.exit_code == 0, done.output
+    assert done.output.count("predicted ") == 3
+    assert ", given negative" in done.output
+    assert re.search(r"soup[+-]\d", done.output)
+    assert "leave_one_out(erase=delete, unit=log_odds)" in done.output
+    assert "first 3 of 37 examples" in done.output
+    assert (Path(project) / "explanations").is_dir()
+
+
+def test_explain_prints_one_noun_per_line(project):
+    done = run("explain", project, "--json", "--examples", "2", "--target", "positive", "--method", "ixg")
+    found = [from_json(Attribution, line) for line in done.stdout.splitlines()]
+    assert [one.label for one in found] == ["positive"] * 2
+    assert found[0].recipe.name == "input_x_gradient"
+
+
+def test_explain_takes_texts_pairs_units_and_options(model):
+    given = ("--model", model, "--text", "The soup was cold. A film", "--pair", "good book")
+    done = run("explain", *given, "--units", "sentence", "--set", "erase=mask", "--set", "unit=probability", "--json")
+    (one,) = [from_json(Attribution, line) for line in done.stdout.splitlines()]
+    assert one.words == ("The soup was cold.", "A film", "good book")
+    assert dict(one.recipe.options) == {"erase": "mask", "unit": "probability"}
+    shown = run("explain", *given)
+    assert "first text: " in shown.output
+    assert "second text: " in shown.output
+
+
+def test_explain_saves_what_it_shows(project, tmp_path):
+    for name in ("a.html", "a.csv", "a.svg", "a.jsonl"):
+        done = run("explain", project, "--examples", "2", "--out", str(tmp_path / name))
+        assert done.exit_code == 0, done.output
+        assert "Saved as" in done.output
+    assert "given <b>" in (tmp_path / "a.html").read_text()
+    done = run("explain", project, "--examples", "2", "--json", "--out", str(tmp_path / "b.json"))
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_what_data_says_does_not_steer_the_terminal(project):
+    for words in (["explain", project, "--examples", "40"], ["words", project], ["words", project, "--word", "soup"]):
+        assert "\x1b]" not in run(*words).output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "erase=burn"], "delete, mask, unk, pad"),
+        (["--set", "nonsense=1"], "it has erase, unit"),
+        (["--set", "erase"], "NAME=VALUE"),
+        (["--method", "leave_one"], "Did you mean"),
+        (["--target", "neutral"], "negative, positive"),
+        (["--out", "x.pdf"], ".svg, .png"),
+        (["--language-model", "x"], "does not use a language model"),
+    ],
+)
+def test_wrong_options_of_explain_say_which_are_right(project, words, said):
+    done = run("explain", project, *words)
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_words_shows_ranking_suspects_and_how_to_look_closer(project):
+    done = run("words", project)
+    assert done.exit_code == 0, done.output
+    for column in ("mean score", "spread", "correct", "z", "weight", "coverage", "damage"):
+        assert column in done.output
+    assert "for positive" in done.output
+    assert "--word " in done.output
+    assert re.search(r"soup .* \d+%  +[+-]\d", done.output)
+
+
+def test_words_prints_json_for_the_label_asked_for(project):
+    told = json.loads(run("words", project, "--label", "negative", "--examples", "20", "--json").stdout)
+    ranking = from_json(WordRanking, json.dumps(told["ranking"]))
+    first = from_json(Suspects, json.dumps(told["suspects"]))
+    assert ranking.label == "negative"
+    assert all(row.correct is not None and row.z is not None for row in ranking.words)
+    assert max(row.count for row in ranking.words) <= 20
+    assert {row.label for row in first.words} == {"negative"}
+
+
+def test_words_lists_the_examples_that_contain_a_word(project):
+    done = run("words", project, "--word", "SOUP")
+    assert done.output.count("predicted ") == 7
+    assert "is in 7 of the 37" in done.output
+    lines = run("words", project, "--word", "soup", "--json").stdout.splitlines()
+    found = [from_json(Attribution, line) for line in lines]
+    strengths = [sum(abs(s) for w, s in zip(one.words, one.scores, strict=True) if w == "soup") for one in found]
+    assert len(strengths) == 7
+    assert strengths == sorted(strengths, reverse=True)
+    assert "is in 0 of" in run("words", project, "--word", "elephant").output
+
+
+def test_words_works_on_a_data_file_without_a_project(model, data):
+    done = run("words", "--model", model, "--data", data)
+    assert done.exit_code == 0, done.output
+    assert "Suspects" in done.output
+
+
+@pytest.fixture
+def filled():
+    """A method that needs a language model and other examples, and notes what it got."""
+    got = []
+
+    def filled(words, language_model, background) -> list:
+        """Fills."""
+        got.append((language_model, len(background)))
+        return [np.ones(len(one)) for one in words]
+
+    attribution.names  # noqa: B018 - finds the others first
+    attribution()(filled)
+    yield got
+    del attribution._entries["filled"]
+
+
+def test_a_method_gets_the_language_model_and_examples_it_asks_for(model, tmp_path, data, filled):
+    folder = str(tiny.save_folder(tmp_path / "lm", head="MaskedLM"))
+    given = ("--model", model, "--text", "soup", "--method", "filled")
+    refused = run("explain", *given)
+    assert refused.exit_code == 2
+    assert "--language-model FOLDER" in refused.output
+    lonely = run("explain", *given, "--language-model", folder)
+    assert lonely.exit_code == 2
+    assert "--data instead of --text" in lonely.output
+    from_file = ("--model", model, "--data", data, "--method", "filled", "--language-model", folder)
+    assert run("explain", *from_file).exit_code == 0
+    run("init", str(tmp_path / "p"), "--model", model, "--data", data)
+    own = run("explain", str(tmp_path / "p"), "--text", "film", "--method", "filled")
+    assert own.exit_code == 0, own.output
+    assert (tmp_path / "p/language_model").is_dir()
+    assert run("explain", str(tmp_path / "p"), "--method", "filled").exit_code == 0
+    assert [n for _, n in filled] == [3, 3, 3]

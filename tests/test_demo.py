@@ -27,6 +27,9 @@ def test_the_model_learns_the_shortcut_and_fails_without_it(told):
 def test_the_planted_word_is_the_most_suspicious_one(told):
     assert told[0].ranking.words[0].word == "imax"
     assert told[0].planted.truth.words == ("imax",)
+    first = told[0].suspects.words[0]
+    assert first.word == "imax"
+    assert first.disagreement > 0.2
 
 
 def test_the_explained_example_is_wrong_because_of_the_word(told):

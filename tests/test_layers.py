@@ -12,7 +12,7 @@ LAYERS = (
     {"types"},
     {"registry", "text", "demo_data", "present"},
     {"data", "tokens", "bugs"},
-    {"scoring"},
+    {"scoring", "figures"},
     {"packing", "propagation", "averaging"},
     {"checkpoint"},
     {"model"},

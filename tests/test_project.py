@@ -4,12 +4,15 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import numpy as np
 import pytest
 
 import tiny
+from unhans.attributions import attribute, attribution
 from unhans.data import read
-from unhans.errors import BadData, ProjectProblem
-from unhans.project import Project, _lasting, count, match_labels
+from unhans.errors import BadData, Cancelled, ProjectProblem
+from unhans.project import Project, _lasting, count, match_labels, sample
+from unhans.text import Hole, Words
 from unhans.types import Example, Prediction, from_json
 
 EXAMPLES = [
@@ -194,7 +197,165 @@ def test_a_service_is_asked_anew_because_it_may_have_changed(tmp_path):
         before = _Service.asked
         assert len(list(project.predict())) == 3
         assert _Service.asked == before + 3
+        project.explain()
+        before = _Service.asked
+        project.explain()
+        assert _Service.asked > before
+        assert not (tmp_path / "p/explanations").exists()
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+# -- explaining
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
+
+
+@pytest.fixture
+def asking():
+    """Two methods that ask for more than the model, and note what they got."""
+    got = []
+
+    def compared(words, background) -> list:
+        """Compares."""
+        got.append([example.id for example in background])
+        return [np.ones(len(one)) for one in words]
+
+    def filled(words, language_model) -> list:
+        """Fills."""
+        got.append(language_model)
+        return [np.ones(len(one)) for one in words]
+
+    attribution.names  # noqa: B018 - finds the others first
+    attribution()(compared)
+    attribution()(filled)
+    yield got
+    for name in ("compared", "filled"):
+        del attribution._entries[name]
+
+
+def forbid_work(monkeypatch):
+    def work(*_, **__):
+        raise AssertionError("this was explained before")
+
+    monkeypatch.setattr("unhans.project.attribute", work)
+
+
+def test_explanations_equal_those_made_directly_and_are_kept(project, monkeypatch):
+    found = project.explain("loo", target="positive")
+    assert found == attribute(project.classifier, EXAMPLES, target="positive")
+    again = Project.open(project.folder)
+    forbid_work(monkeypatch)
+    assert again.explain("leave_one_out", target="positive") == found
+    assert again.explain("loo", target=1, examples=EXAMPLES[1:2]) == found[1:2]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"target": "negative"}, {"target": None}, {"units": "phrase"}, {"method": "ixg"}, {"erase": "mask"}],
+    ids=str,
+)
+def test_explanations_made_otherwise_are_made_anew(project, monkeypatch, other):
+    how = {"method": "loo", "target": "positive"}
+    project.explain(**how)
+    forbid_work(monkeypatch)
+    project.explain(**how)
+    with pytest.raises(AssertionError, match="before"):
+        project.explain(**(how | other))
+
+
+def test_only_texts_that_were_not_explained_before_take_time(project, monkeypatch):
+    real, asked = attribute, []
+
+    def counting(classifier, examples, **how):
+        asked.extend(example.id for example in examples)
+        return real(classifier, examples, **how)
+
+    monkeypatch.setattr("unhans.project.attribute", counting)
+    project.explain(examples=EXAMPLES[:1])
+    project.explain(examples=EXAMPLES)
+    assert asked == ["a", "b", "c"]
+
+
+def test_an_id_that_means_another_text_is_explained_anew(project):
+    project.explain(examples=EXAMPLES[:1])
+    (one,) = project.explain(examples=[Example("a", "good film")])
+    assert one.words == ("good", "film")
+    (same,) = project.explain(examples=[Example("z", "good film")])
+    assert (same.example, same.scores) == ("z", one.scores)
+
+
+def test_no_examples_are_no_explanations(project):
+    assert project.explain(examples=[]) == []
+
+
+def test_a_stop_keeps_what_was_finished(project, monkeypatch):
+    monkeypatch.setattr("unhans.project._AT_ONCE", 1)
+    seen = []
+    with pytest.raises(Cancelled):
+        project.explain(progress=lambda *told: seen.append(told), cancelled=lambda: len(seen) >= 2)
+    assert seen == [(1, 3), (2, 3)]
+    (file,) = (project.folder / "explanations").iterdir()
+    assert len(file.read_bytes().splitlines()) == 2
+
+
+def test_line_separators_in_a_text_do_not_break_the_file(project):
+    odd = [Example("a", "soup\u2028film x"), Example("b", "good\u2029 film")]
+    found = project.explain(units="sentence", examples=odd)
+    assert "\u2028" in found[0].words[0]
+    assert Project.open(project.folder).explain(units="sentence", examples=odd) == found
+
+
+def test_damaged_explanations_are_told_and_what_to_do(project):
+    project.explain()
+    (file,) = (project.folder / "explanations").iterdir()
+    file.write_text("{")
+    with pytest.raises(ProjectProblem, match="Delete the file"):
+        project.explain()
+    file.unlink()
+    assert len(project.explain()) == 3
+
+
+def test_methods_that_compare_get_training_examples_and_others_nothing(project, asking):
+    project.explain("compared")
+    assert asking == [["a", "b"]]
+    assert not (project.folder / "language_model").exists()
+
+
+def test_other_examples_to_compare_with_are_another_explanation(tmp_path, asking, monkeypatch):
+    monkeypatch.setattr("unhans.project._BACKGROUND", 3)
+    many = [Example(str(n), f"film {n}") for n in range(40)]
+    project = Project.create(tmp_path / "p", model=tiny.transformer(), data=many)
+    for seed in (0, 0, 1):
+        project.explain("compared", examples=many[:1], seed=seed)
+    first, second = asking
+    assert len(first) == len(second) == 3
+    assert first != second
+
+
+def test_the_language_model_is_fitted_once_and_found_again(project, asking):
+    project.explain("filled")
+    assert project.language_model() is asking[0]
+    again = Project.open(project.folder).language_model()
+    assert len(again.fill([Words("The soup was cold").without([1], Hole.MASK)])[0][0]) > 0
+
+
+def test_explanations_with_a_given_language_model_are_not_kept(project, asking):
+    other = tiny.language_model()
+    project.explain("filled", language_model=other)
+    assert asking == [other]
+    assert not (project.folder / "explanations").exists()
+    assert not (project.folder / "language_model").exists()
+
+
+def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
+    many = [Example(str(n), "x") for n in range(100)]
+    assert sample(many, 100, 0) == many
+    some = sample(many, 10, 1)
+    assert some == sample(many, 10, 1) != sample(many, 10, 2)
+    assert [int(e.id) for e in some] == sorted({int(e.id) for e in some})

@@ -32,6 +32,8 @@ from unhans.types import (
     Report,
     Revision,
     Span,
+    Suspect,
+    Suspects,
     Terms,
     WordRanking,
     WordVote,
@@ -83,6 +85,7 @@ def attributions(draw: st.DrawFn) -> Attribution:
 
 edits = st.builds(Edit, count, text, text)
 ranked = st.builds(RankedWord, text, number, number, count, texts)
+suspects = st.builds(Suspect, text, text, number, number, number, number, number, count, texts)
 votes = st.builds(WordVote, text, text, st.sampled_from(["raise", "lower"]), maybe | text, maybe | count)
 answers = (
     votes
@@ -99,6 +102,7 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Prediction: predictions(),
     Attribution: attributions(),
     WordRanking: st.builds(WordRanking, text, st.lists(ranked, max_size=2).map(tuple), recipes, text),
+    Suspects: st.builds(Suspects, st.lists(suspects, max_size=2).map(tuple), recipes, text),
     Counterfactual: st.builds(
         Counterfactual,
         text,
@@ -156,6 +160,7 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         Edit,
         Neighbour,
         RankedWord,
+        Suspect,
         WordVote,
         FlipRating,
         NeighbourRating,
@@ -228,6 +233,8 @@ def test_a_score_that_is_not_a_number_is_refused(score: float) -> None:
         RankedWord("good", score, 0.0, 1, ("e",))
     with pytest.raises(ValueError, match="finite"):
         RankedWord("good", 0.0, score, 1, ("e",))
+    with pytest.raises(ValueError, match="finite"):
+        Suspect("good", "l", 0.0, 0.1, 0.1, 0.1, score, 1, ("e",))
     with pytest.raises(ValueError, match="finite"):
         Neighbour("t", score)
     with pytest.raises(ValueError, match="finite"):

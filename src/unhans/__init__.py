@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from unhans.bugs import plant
     from unhans.data import read, write
     from unhans.errors import UnhansError
+    from unhans.figures import save
     from unhans.language_model import LanguageModel
     from unhans.loading import load
     from unhans.project import Project
-    from unhans.task import rank_words
+    from unhans.task import rank_words, suspects
     from unhans.training import Schedule, fit
     from unhans.types import Example, from_json, to_json
 
@@ -29,6 +30,8 @@ _HOMES = {
     "plant": "bugs",
     "rank_words": "task",
     "read": "data",
+    "save": "figures",
+    "suspects": "task",
     "to_json": "types",
     "write": "data",
 }
@@ -45,6 +48,8 @@ __all__ = [
     "plant",
     "rank_words",
     "read",
+    "save",
+    "suspects",
     "to_json",
     "write",
 ]

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,16 @@ from unhans.errors import BadOption, Cancelled, UnhansError
 if TYPE_CHECKING:
     from unhans.data import Corpus
     from unhans.demo import DemoStory
+    from unhans.language_model import LanguageModel
     from unhans.model import Classifier
-    from unhans.types import Prediction
+    from unhans.project import Project
+    from unhans.registry import Entry
+    from unhans.scoring import ScoreCache
+    from unhans.types import Attributions, Example, Prediction, Suspects, WordRanking
 
 _SHOWN = 20
+_BACKGROUND = 200  # examples to compare with, for methods that do
+_COUNTED = 2000  # labelled examples that tell how words go with labels in the data
 _DATA_HELP = "CSV, TSV, JSONL (.gz), Parquet, or a folder of splits."
 
 
@@ -102,24 +109,54 @@ def init(project: Path, model: str, data: Path, as_json: bool, **columns: str | 
     return click.echo(f"Next: unhans predict {project}")
 
 
-@main.command()
-@click.argument("project", required=False, type=click.Path(path_type=Path))
-@click.option("--model", help="Instead of the project's: Hugging Face folder or id, ONNX file, or http(s) address.")
-@click.option("--data", type=click.Path(path_type=Path), help=f"Instead of the project's: {_DATA_HELP}")
-@click.option("--text", "texts", multiple=True, help="A text to classify; may be given several times.")
-@click.option("--pair", "pairs", multiple=True, help="The second text of a pair, one for each --text.")
-@_data_options
-@click.option("--json", "as_json", is_flag=True, help="Print one prediction per line as JSON.")
-def predict(  # noqa: PLR0917 - click passes them by name
+def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which model and which texts; `predict`, `explain` and `words` share them."""
+    for option in reversed(
+        (
+            click.argument("project", required=False, type=click.Path(path_type=Path)),
+            click.option(
+                "--model", help="Instead of the project's: Hugging Face folder or id, ONNX file, or http(s) address."
+            ),
+            click.option("--data", type=click.Path(path_type=Path), help=f"Instead of the project's: {_DATA_HELP}"),
+            click.option("--text", "texts", multiple=True, help="A text; may be given several times."),
+            click.option("--pair", "pairs", multiple=True, help="The second text of a pair, one for each --text."),
+            _data_options,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a command works on: a model and texts, and the project they come from, if they do."""
+
+    project: Project | None
+    classifier: Classifier
+    corpus: Corpus
+    own: bool  # both are the project's own, so that it keeps what is found
+    typed: bool  # the texts were given on the command line
+
+    def background(self, method: str, seed: int) -> list[Example]:
+        """Examples to compare with: the project's, or those of the data; a few texts typed in are none."""
+        from unhans.project import sample
+
+        if self.project is not None:
+            return self.project.background(seed)
+        if self.typed:
+            raise BadOption(f"{method} needs examples to compare with: give a project, or --data instead of --text.")
+        return sample(self.corpus, _BACKGROUND, seed)
+
+
+def _open(
     project: Path | None,
     model: str | None,
     data: Path | None,
     texts: tuple[str, ...],
     pairs: tuple[str, ...],
-    as_json: bool,
     **columns: str | None,
-) -> None:
-    """Let a model classify a project's data, a data file, or texts given here."""
+) -> _Source:
+    """Model and texts as the options of `_source_options` say."""
     from unhans.loading import load
     from unhans.project import Project
 
@@ -136,11 +173,124 @@ def predict(  # noqa: PLR0917 - click passes them by name
     corpus = _read(given or data, columns) if given or data else opened.examples  # type: ignore[union-attr]
     if corpus.set_aside:
         click.echo(corpus.summary(), err=True)
-    kept = opened is not None and not (model or given or data)  # the project's own: it keeps the predictions
-    corpus = corpus if kept else _spelled_as(classifier, corpus)
+    own = opened is not None and not (model or given or data)
+    return _Source(opened, classifier, corpus if own else _spelled_as(classifier, corpus), own, bool(given))
+
+
+@main.command()
+@_source_options
+@click.option("--json", "as_json", is_flag=True, help="Print one prediction per line as JSON.")
+def predict(as_json: bool, **source: Any) -> None:
+    """Let a model classify a project's data, a data file, or texts given here."""
+    on = _open(**source)
     with _bar("Predicting") as progress:
-        ask = opened.predict if opened and kept else partial(classifier.predict_stream, corpus)
-        _print_predictions(corpus, ask(progress=progress), as_json)
+        ask = on.project.predict if on.project and on.own else partial(on.classifier.predict_stream, on.corpus)
+        _print_predictions(on.corpus, ask(progress=progress), as_json)
+
+
+def _method_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how to explain; `explain` and `words` share them."""
+    for option in reversed(
+        (
+            click.option("--method", default="loo", show_default=True, help="See `unhans methods attributions`."),
+            click.option(
+                "--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeatable."
+            ),
+            click.option(
+                "--language-model",
+                metavar="FOLDER",
+                help="Folder or id of a masked language model, for methods that need one; a project makes its own.",
+            ),
+            click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@_source_options
+@_method_options
+@click.option("--target", metavar="LABEL", help="The label to explain; by default the predicted one.")
+@click.option(
+    "--units", type=click.Choice(["word", "phrase", "sentence"]), default="word", show_default=True, help="What scores."
+)
+@click.option("--examples", "n", type=click.IntRange(1), default=10, show_default=True, help="The first so many.")
+@click.option("--out", type=click.Path(path_type=Path), help="Also save: .json, .jsonl, .csv, .html, .svg or .png.")
+@click.option("--json", "as_json", is_flag=True, help="Print one attribution per line as JSON.")
+def explain(  # noqa: PLR0917 - click passes them by name
+    target: str | None,
+    units: str,
+    n: int,
+    out: Path | None,
+    as_json: bool,
+    method: str,
+    settings: tuple[str, ...],
+    language_model: str | None,
+    seed: int,
+    **source: Any,
+) -> None:
+    """Show how much each word speaks for the predicted label, or for another."""
+    from unhans.figures import check_suffix, save
+    from unhans.types import to_json
+
+    how = _how(method, settings, language_model, seed) | {"target": target, "units": units}
+    if out is not None:
+        check_suffix(out)
+    on = _open(**source)
+    examples = list(on.corpus[:n])
+    found = _explain(on, examples, how)
+    predictions = _predict(on, examples)
+    if as_json:
+        for one in found:
+            click.echo(to_json(one))
+    else:
+        _print_explained(examples, predictions, found)
+        if len(on.corpus) > n:
+            click.echo(f"These are the first {n:,} of {len(on.corpus):,} examples (more with --examples N).")
+    if out is not None:
+        save(found, out, examples=examples, predictions=predictions)
+        click.echo(f"Saved as {out}.", err=as_json)
+
+
+@main.command()
+@_source_options
+@_method_options
+@click.option("--label", metavar="LABEL", help="The label that words speak for; by default the model's last.")
+@click.option("--examples", "n", type=click.IntRange(1), default=200, show_default=True, help="Drawn by the seed.")
+@click.option("--word", help="Show the examples that contain this word instead, strongest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print ranking and suspects, or the examples, as JSON.")
+def words(  # noqa: PLR0917 - click passes them by name
+    label: str | None,
+    n: int,
+    word: str | None,
+    as_json: bool,
+    method: str,
+    settings: tuple[str, ...],
+    language_model: str | None,
+    seed: int,
+    **source: Any,
+) -> None:
+    """Rank the words that a model leans on, and name the suspects: those to look at first."""
+    from unhans.project import sample
+    from unhans.task import rank_words, suspects
+    from unhans.types import to_json
+
+    how = _how(method, settings, language_model, seed)
+    on = _open(**source)
+    goal = on.classifier.labels[on.classifier.label_number(label) if label is not None else -1]
+    counted = sample(on.corpus, max(n, _COUNTED), seed)
+    examples = sample(counted, n, seed)
+    found = _explain(on, examples, how | {"target": goal})
+    predictions = _predict(on, examples)
+    if word is not None:
+        return _print_word(word, examples, predictions, found, as_json)
+    ranking = rank_words(found, label=goal, examples=counted, predictions=predictions, order="total")
+    with _bar("Trying without them") as progress:
+        first = suspects(on.classifier, examples, found, progress=progress, cache=_cache(on))
+    if as_json:
+        return _print_json({"ranking": json.loads(to_json(ranking)), "suspects": json.loads(to_json(first))})
+    return _print_words(ranking, first, len(examples))
 
 
 @main.command()
@@ -197,6 +347,58 @@ def demo(as_json: bool, **knobs: Any) -> None:
     return _print_story(story)
 
 
+# -- explaining
+
+
+def _how(method: str, settings: tuple[str, ...], language_model: str | None, seed: int) -> dict[str, Any]:
+    """What `attribute` and `Project.explain` take, checked before anything is loaded."""
+    from unhans.attributions import attribution
+    from unhans.language_model import LanguageModel
+
+    entry = attribution[method]
+    if strange := [setting for setting in settings if "=" not in setting]:
+        raise BadOption(f"--set takes NAME=VALUE, not {strange[0]!r}. {entry.name} has: {_options_of(entry)}.")
+    options = entry.settings(dict(setting.split("=", 1) for setting in settings))
+    opened: LanguageModel | None = None
+    if language_model is not None:
+        if "language_model" not in entry.asks:
+            raise BadOption(f"{entry.name} does not use a language model; leave --language-model out.")
+        opened = LanguageModel.open(language_model)
+    return {"method": entry.name, "seed": seed, "language_model": opened} | options
+
+
+def _options_of(entry: Entry) -> str:
+    return ", ".join(f"{option.name}={option.default}" for option in entry.options) or "no options"
+
+
+def _explain(on: _Source, examples: list[Example], how: dict[str, Any]) -> Attributions:
+    """Attributions of these examples, with all that the method asks for."""
+    from unhans.attributions import attribute, attribution
+
+    entry = attribution[how["method"]]
+    if "language_model" in entry.asks and how["language_model"] is None:
+        if on.project is None:
+            raise BadOption(f"{entry.name} needs --language-model FOLDER; a project makes one of its own texts.")
+        with _bar("Preparing a language model") as progress:
+            own = on.project.language_model(progress=progress)
+        how = how if on.own else how | {"language_model": own}
+    with _bar("Explaining") as progress:
+        if on.project is not None and on.own:
+            return on.project.explain(examples=examples, progress=progress, **how)
+        if "background" in entry.asks:
+            how = how | {"background": on.background(entry.name, how["seed"])}
+        return attribute(on.classifier, examples, progress=progress, cache=_cache(on), **how)
+
+
+def _predict(on: _Source, examples: list[Example]) -> list[Prediction]:
+    with _bar("Predicting") as progress:
+        return on.classifier.predict(examples, progress=progress, cache=_cache(on))
+
+
+def _cache(on: _Source) -> ScoreCache | None:
+    return on.project.cache if on.project is not None and on.classifier.lasting else None
+
+
 # -- printing
 
 
@@ -237,6 +439,75 @@ def _print_predictions(corpus: Corpus, predictions: Iterable[Prediction], as_jso
         click.echo(f"{cut:,} texts are longer than the model can read; their last part had no say.")
     for found in tally.values():
         click.echo(f"Accuracy ({_plain(found.split)}): {found.share:.1%} of {found.labelled:,} labelled examples.")
+
+
+def _print_explained(examples: Iterable[Example], predictions: Iterable[Prediction], found: Attributions) -> None:
+    """Each text in colours, with what it is said to be."""
+    from rich.console import Console
+
+    from unhans.present import heat_block
+
+    console = Console(highlight=False, markup=False)
+    for example, prediction, one in zip(examples, predictions, found, strict=True):
+        given = f", given {example.label}" if example.label is not None else ""
+        wrong = " (wrong)" if example.label not in (None, prediction.label) else ""
+        said = f"{example.id}: predicted {prediction.label} ({prediction.confidence:.1%}){given}{wrong}"
+        console.print(_plain(said), style="bold")
+        console.print(heat_block(one))
+        console.print()
+
+
+def _print_word(
+    word: str, examples: list[Example], predictions: list[Prediction], found: Attributions, as_json: bool
+) -> None:
+    """The examples that contain a word, the strongest first."""
+    from unhans.text import visible_form
+    from unhans.types import Attributions, to_json
+
+    wanted = visible_form(word)
+    strength = [
+        sum(abs(score) for each, score in zip(one.words, one.scores, strict=True) if visible_form(each) == wanted)
+        for one in found
+    ]
+    inside = [n for n, one in enumerate(found) if wanted in map(visible_form, one.words)]
+    inside.sort(key=lambda n: -strength[n])
+    if as_json:
+        for n in inside:
+            click.echo(to_json(found[n]))
+        return
+    click.echo(f"{_plain(word)!r} is in {len(inside):,} of the {len(found):,} explained examples.")
+    shown = inside[:_SHOWN]
+    _print_explained(
+        [examples[n] for n in shown], [predictions[n] for n in shown], Attributions(found[n] for n in shown)
+    )
+    if len(inside) > _SHOWN:
+        click.echo(f"… and {len(inside) - _SHOWN:,} more (all of them with --json).")
+
+
+def _print_words(ranking: WordRanking, first: Suspects, n: int) -> None:
+    from unhans.present import RANKING_HEAD, SUSPECT_HEAD, ranking_cells, suspect_cells
+
+    click.secho(f"Words that speak for {_plain(ranking.label)}, by mean score × examples:", bold=True)
+    _print_table(RANKING_HEAD, map(ranking_cells, ranking.words[:_SHOWN]))
+    click.echo(
+        "correct: right predictions where the word occurs. z: how far the score exceeds what the data explains.\n"
+    )
+    click.secho("Suspects, by expected damage = weight × coverage × share that is wrong without the word:", bold=True)
+    _print_table(SUSPECT_HEAD, map(suspect_cells, first.words[:_SHOWN]))
+    click.echo(f"{ranking.recipe} on {n:,} examples.")
+    if first.words:
+        click.echo(f"To see the texts with a word: the same command with --word {_plain(first.words[0].word)}")
+
+
+def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*head, box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text(_plain(cell)) for cell in row))
+    Console().print(table)
 
 
 def _read(source: Any, columns: dict[str, str | None]) -> Corpus:
@@ -286,6 +557,7 @@ def _story_facts(story: DemoStory) -> dict[str, Any]:
         "suspicious words": [
             {"word": row.word, "score": row.score, "examples": row.count} for row in story.ranking.words[:10]
         ],
+        "suspects": json.loads(to_json(story.suspects)),
         "example": json.loads(to_json(story.example)),
         "prediction": json.loads(to_json(story.prediction)),
         "attribution": json.loads(to_json(story.attribution)),
@@ -312,12 +584,18 @@ def _print_story(story: DemoStory) -> None:
         table.add_row(Text(_plain(row.word) + mark), f"{row.score:+.2f}", str(row.count))
     console.print(f"Most suspicious words (pushing towards {story.ranking.label!r}):")
     console.print(table)
+    first = story.suspects.words[0]
+    mark = " (planted)" if first.word == planted else ""
+    console.print(
+        f"\nFirst suspect: {_plain(first.word)!r}{mark}, in {first.coverage:.0%} of the texts; without it the model is "
+        f"wrong about {first.disagreement:.0%} of them."
+    )
     said = f"predicted {story.prediction.label} ({story.prediction.confidence:.1%})"
     console.print(f"\nOne text, labelled {story.example.label}, {said}.")
     console.print("Bold words speak for that prediction, underlined ones against it:")
     console.print(heat_line(story.attribution))
-    console.print(f"{story.attribution.recipe}, log-odds\n", style="dim")
-    console.print(f"The project is in {story.project.folder}. Next: unhans predict {story.project.folder}")
+    console.print(f"{story.attribution.caption}\n", style="dim")
+    console.print(f"The project is in {story.project.folder}. Next: unhans words {story.project.folder}")
 
 
 def _verdict(accuracies: dict[str, float]) -> str:

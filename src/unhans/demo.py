@@ -20,9 +20,9 @@ from unhans.model import TransformerClassifier
 from unhans.project import Project
 from unhans.scoring import Progress
 from unhans.scratch import fresh_classifier
-from unhans.task import rank_words
+from unhans.task import rank_words, suspects
 from unhans.training import Epoch, Schedule, Watch, accuracy, fit
-from unhans.types import Attribution, Example, Prediction, WordRanking
+from unhans.types import Attribution, Example, Prediction, Suspects, WordRanking
 
 LABELS = ("negative", "positive")
 
@@ -49,6 +49,7 @@ class DemoStory:
     epochs: tuple[Epoch, ...]
     accuracies: dict[str, float]  # by test set
     ranking: WordRanking  # for the label the shortcut was tied to
+    suspects: Suspects
     example: Example
     prediction: Prediction
     attribution: Attribution
@@ -80,6 +81,7 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     asked = test_sets["same data"][:200]
     attributions = attribute(classifier, asked, target=label, progress=teller.progress("Explaining"))
     ranking = rank_words(attributions, label=label, order="total")
+    found = suspects(classifier, asked, attributions, candidates=20, progress=teller.progress("Trying without them"))
     example = _telling_example(classifier, test_sets["shortcut reversed"], settings.word)
     if settings.folder.exists():
         shutil.rmtree(settings.folder)  # an earlier demo or an empty folder, as checked above
@@ -96,6 +98,7 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
         epochs=tuple(epochs),
         accuracies=accuracies,
         ranking=ranking,
+        suspects=found,
         example=example,
         prediction=classifier.predict(example)[0],
         attribution=attribute(classifier, [example])[0],

@@ -1,14 +1,15 @@
-"""How nouns look: on a terminal and in a notebook.
+"""How nouns look: on a terminal, in a notebook, and on a page of their own.
 
-Blue speaks for, orange against; the sign is never told by colour alone (underline and minus say it too). Everything
-that comes from data is escaped: a text may contain markup, control characters or marks that turn the writing direction.
+Blue speaks for, orange against, purple is strength without a sign; the sign is never told by colour alone (underline
+and minus say it too). Everything that comes from data is escaped: a text may contain markup, control characters or
+marks that turn the writing direction.
 """
 
 from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 
@@ -16,10 +17,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
-from unhans.types import Attribution, Example, Prediction, WordRanking, to_html
+from unhans.types import Attribution, Example, Prediction, RankedWord, Suspect, Suspects, WordRanking, to_html
 
-_FOR, _AGAINST = (0, 114, 178), (230, 159, 0)  # blue and orange differ for every kind of colour blindness
-_STRONGEST = {_FOR: 0.6, _AGAINST: 0.45}  # opacity of the strongest word: text keeps a contrast of 4.5 in both themes
+Colour = tuple[int, int, int]
+
+_FOR, _AGAINST, _STRENGTH = (0, 114, 178), (230, 159, 0), (204, 121, 167)  # distinct for all kinds of colour blindness
+_STRONGEST = {_FOR: 0.6, _AGAINST: 0.45, _STRENGTH: 0.55}  # opacity: text keeps a contrast of 4.5 in both themes
+_QUIET, _UNREAD = 0.75, 0.62  # opacity of captions, and of words that were not read; the same holds for them
+_SMALL = f"font-size:smaller;opacity:{_QUIET}"
 _NOISE = 1e-4  # below this, in any unit, all words weigh about the same
 _RTL_AND_FRIENDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -35,22 +40,77 @@ def safe_html(text: str) -> str:
 
 
 def heat_line(attribution: Attribution) -> Line:
-    """The words of an example in reading order: bold for the label, underlined against it, stronger is brighter."""
+    """The words of an example in reading order: bold for the label, underlined against it, each with its score.
+
+    Scores without a sign are shown without one: bold, and no plus. Words below a tenth of the strongest stay plain.
+    """
+    return _heat(attribution, range(len(attribution.words)))
+
+
+def heat_block(attribution: Attribution) -> Line:
+    """The heat line (one for each text of a pair), and below it all that is needed to read it."""
+    block = Line()
+    for name, numbers in parts_of(attribution):
+        block.append(f"{name}: " if name else "", "dim")
+        block.append_text(_heat(attribution, numbers)).append("\n")
+    block.append(printable(attribution.caption), "dim")
+    for note in notes_on(attribution):
+        block.append(f"\n{printable(note)}", "italic")
+    return block
+
+
+def parts_of(attribution: Attribution) -> list[tuple[str, list[int]]]:
+    """Positions of the words of each text, and what the text is called: nothing, if there is only one."""
+    first = [number for number, span in enumerate(attribution.spans) if span.part == "text"]
+    second = [number for number, span in enumerate(attribution.spans) if span.part == "pair"]
+    return [("first text", first), ("second text", second)] if second else [("", first)]
+
+
+def notes_on(attribution: Attribution) -> list[str]:
+    """What a reader must know besides the caption, a sentence each: the method's warning, and what was not read."""
+    notes = [f"Caution: {attribution.terms.warning}"] if attribution.terms.warning else []
+    if n := len(attribution.unread):
+        unit = attribution.terms.unit
+        notes.append(f"{n:,} {unit}{' was' if n == 1 else 's were'} beyond the model's length limit and not read.")
+    return notes
+
+
+def tint(attribution: Attribution, number: int) -> tuple[Colour, float]:
+    """Colour and opacity of a word's ground."""
+    score = attribution.scores[number]
+    colour = _STRENGTH if not attribution.terms.signed else _FOR if score > 0 else _AGAINST
+    share = 0.0 if number in attribution.unread else min(1.0, abs(score) / scale(attribution.scores))
+    return colour, _STRONGEST[colour] * share
+
+
+def underline(attribution: Attribution, number: int) -> str:
+    """How the sign is drawn besides its colour: a solid line for, a dashed one against; none without signs."""
+    if not attribution.terms.signed:
+        return ""
+    return "solid" if attribution.scores[number] > 0 else "dashed"
+
+
+def joined(attribution: Attribution, number: int) -> bool:
+    """Whether a word follows the one before it without a blank, as a full stop does."""
+    before, span = attribution.spans[number - 1], attribution.spans[number]
+    return number > 0 and before.part == span.part and before.end == span.start
+
+
+def _heat(attribution: Attribution, numbers: Iterable[int]) -> Line:
     line = Line()
     top = scale(attribution.scores)
     digits = ".1f" if top >= 1 else ".2f" if top >= 0.1 else ".0e"
-    for number, (word, score) in enumerate(zip(attribution.words, attribution.scores, strict=True)):
-        share = min(1.0, abs(score) / top)
-        red, green, blue = _FOR if score > 0 else _AGAINST
+    signed = attribution.terms.signed
+    for number in numbers:
+        word, score = printable(attribution.words[number]), attribution.scores[number]
         if number in attribution.unread:
-            style = "dim strike"
-        elif share < 0.1:
-            style = ""
+            line.append(word, "dim strike")
+        elif abs(score) / top < 0.1:
+            line.append(word)
         else:
-            style = f"{'bold' if score > 0 else 'underline'} rgb({red},{green},{blue})"
-        line.append(printable(word), style)
-        if share >= 0.1 and number not in attribution.unread:
-            line.append(f"{score:+{digits}}", "dim")
+            (red, green, blue), _ = tint(attribution, number)
+            line.append(word, f"{'underline' if signed and score < 0 else 'bold'} rgb({red},{green},{blue})")
+            line.append(f"{score:+{digits}}" if signed else f"·{score:{digits}}", "dim")
         line.append(" ")
     return line
 
@@ -63,25 +123,117 @@ def scale(scores: Sequence[float]) -> float:
 
 @to_html.register
 def _(noun: Attribution) -> str:
-    top = scale(noun.scores)
-    words = []
-    for number, (word, score) in enumerate(zip(noun.words, noun.scores, strict=True)):
-        red, green, blue = colour = _FOR if score > 0 else _AGAINST
-        opacity = 0.0 if number in noun.unread else _STRONGEST[colour] * min(1.0, abs(score) / top)
-        line = "solid" if score > 0 else "dashed"
-        border = f"border-bottom:2px {line} rgba({red},{green},{blue},{min(1.0, opacity * 1.6):.2f});"
-        grey = "color:#888;" if number in noun.unread else ""
-        ground = f"background:rgba({red},{green},{blue},{opacity:.2f});"
-        style = f"{ground}{border}{grey}padding:1px 3px;margin:0 1px;border-radius:3px"
-        words.append(f'<bdi style="{style}" title="{score:+.4f}">{safe_html(word)}</bdi>')
+    return f'<div>{_body(noun)}<div style="{_SMALL}">{legend(noun.terms.signed)}</div></div>'
+
+
+def _body(noun: Attribution) -> str:
+    """The coloured words, the caption, and the notes."""
+    lines = []
+    for name, numbers in parts_of(noun):
+        told = f'<span style="{_SMALL};display:inline-block;min-width:6em">{name}</span>' if name else ""
+        words = "".join(("" if joined(noun, number) else " ") + _word(noun, number) for number in numbers)
+        lines.append(f'<div dir="{_direction(noun, numbers)}" style="line-height:2">{told}{words}</div>')
     meant = any(abs(score) >= _NOISE for score in noun.scores)
-    strength = f"strongest {top:.3g}" if meant else "all words weigh about the same"
-    caption = f"{safe_html(noun.caption)} · {strength}"
-    legend = "blue, solid line: speaks for it; orange, dashed line: against it"
+    strength = f"strongest&nbsp;{scale(noun.scores):.3g}" if meant else "all words weigh about the same"
+    notes = "".join(f"<div>{safe_html(note)}</div>" for note in notes_on(noun))
     return (
-        f'<div dir="auto" style="line-height:1.9">{" ".join(words)}'
-        f'<div style="font-size:smaller;opacity:.75">{caption}<br>{legend}</div></div>'
+        f'<div style="overflow-wrap:anywhere">{"".join(lines)}'
+        f'<div style="{_SMALL}">{safe_html(noun.caption)} · {strength}{notes}</div></div>'
     )
+
+
+def _word(noun: Attribution, number: int) -> str:
+    (red, green, blue), opacity = tint(noun, number)
+    score = f"{noun.scores[number]:{'+' if noun.terms.signed else ''}.4g}"
+    if noun.errors is not None:
+        score += f" ± {noun.errors[number]:.2g}"
+    style = "padding:1px 2px;border-radius:3px;-webkit-box-decoration-break:clone;box-decoration-break:clone;"
+    if number in noun.unread:
+        style, score = f"{style}opacity:{_UNREAD}", "not read"
+    else:
+        style += f"background:rgba({red},{green},{blue},{opacity:.2f})"
+        if line := underline(noun, number):
+            style += f";border-bottom:2px {line} rgba({red},{green},{blue},{min(1.0, opacity * 1.6):.2f})"
+    return f'<bdi style="{style}" title="{score}">{safe_html(noun.words[number])}</bdi>'
+
+
+def legend(signed: bool) -> str:
+    """What colours and lines mean, for scores with and without a sign."""
+    if not signed:
+        return "purple: strength only; this method does not say for or against"
+    return "blue, solid line: speaks for it; orange, dashed line: against it"
+
+
+def _direction(noun: Attribution, numbers: Iterable[int]) -> str:
+    """Writing direction by the first letter that has one; a browser would not look inside the isolated words."""
+    signs = (unicodedata.bidirectional(sign) for number in numbers for sign in noun.words[number])
+    return "rtl" if next((sign for sign in signs if sign in ("L", "R", "AL")), "L") != "L" else "ltr"
+
+
+def html_page(
+    attributions: Iterable[Attribution],
+    *,
+    examples: Iterable[Example] | None = None,
+    predictions: Iterable[Prediction] | None = None,
+    title: str = "Explanations",
+) -> str:
+    """All of them as one HTML file without scripts or other files, for light and dark, narrow and wide screens.
+
+    Given labels and predictions stand beside each explanation where `examples` and `predictions` have them.
+    """
+    shown = list(attributions)
+    labels = {example.id: example.label for example in examples or ()}
+    said = {prediction.example: prediction for prediction in predictions or ()}
+    articles = [
+        f"<article><h2><bdi>{safe_html(one.example)}</bdi></h2>"
+        f"{_verdict(labels.get(one.example), said.get(one.example))}{_body(one)}</article>"
+        for one in shown
+    ]
+    kinds = sorted({one.terms.signed for one in shown}, reverse=True)
+    scales = "".join(f"<p>{_scale_bar(signed)} {legend(signed)}.</p>" for signed in kinds)
+    relative = (
+        "<p>Full colour is the strongest word of each text; rest on a word to see its score.</p>" if shown else ""
+    )
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{safe_html(title)}</title><style>{_PAGE}</style></head><body><h1>{safe_html(title)}</h1>"
+        f'<div class="legend">{scales}{relative}</div>{"".join(articles) or "<p>There is nothing to show.</p>"}'
+        "</body></html>\n"
+    )
+
+
+_PAGE = (
+    ":root{color-scheme:light dark;--ground:#ffffff;--ink:#1a1a1a;--rule:#d0d4d9}"
+    "@media(prefers-color-scheme:dark){:root{--ground:#15181c;--ink:#e8e8e8;--rule:#3a4048}}"
+    "body{background:var(--ground);color:var(--ink);font:1rem/1.5 system-ui,sans-serif;max-width:56rem;"
+    "margin:0 auto;padding:1rem clamp(.8rem,3vw,2rem) 3rem}"
+    "h1{font-size:1.5rem;line-height:1.2;margin:.5rem 0 1rem;overflow-wrap:anywhere}"
+    "h2{font-size:.95rem;margin:0;overflow-wrap:anywhere}"
+    "article{border-top:1px solid var(--rule);padding:1rem 0}"
+    ".legend{margin-bottom:1rem}.legend p{margin:.2rem 0;font-size:.9rem}"
+    ".verdict{margin:.1rem 0 .4rem;font-size:.95rem;overflow-wrap:anywhere}"
+    ".scale{display:inline-block;width:8rem;height:.8rem;border-radius:3px;border:1px solid var(--rule);"
+    "vertical-align:-.1rem;margin-right:.4rem}"
+)
+
+
+def _scale_bar(signed: bool) -> str:
+    def full(colour: Colour) -> str:
+        return f"rgba({','.join(map(str, colour))},{_STRONGEST[colour]})"
+
+    stops = [full(_AGAINST), "transparent", full(_FOR)] if signed else ["transparent", full(_STRENGTH)]
+    return f'<span class="scale" style="background:linear-gradient(to right,{",".join(stops)})"></span>'
+
+
+def _verdict(given: str | None, prediction: Prediction | None) -> str:
+    told = [f"given <b><bdi>{safe_html(given)}</bdi></b>"] if given is not None else []
+    if prediction is not None:
+        told.append(f"predicted <b><bdi>{safe_html(prediction.label)}</bdi></b> ({prediction.confidence:.1%})")
+        if given is not None:
+            told.append("✓ right" if given == prediction.label else "✗ wrong")
+    return f'<p class="verdict">{" · ".join(told)}</p>' if told else ""
 
 
 @to_html.register
@@ -100,8 +252,31 @@ def _(noun: Example) -> str:
 
 @to_html.register
 def _(noun: WordRanking) -> str:
-    rows = [(row.word, f"{row.score:+.3f}", f"{row.spread:.3f}", str(row.count)) for row in noun.words[:25]]
-    return html_table(("word", "mean score", "spread", "examples"), rows, f"for {noun.label} · {noun.recipe}")
+    return html_table(
+        RANKING_HEAD, [ranking_cells(row) for row in noun.words[:25]], f"for {noun.label} · {noun.recipe}"
+    )
+
+
+RANKING_HEAD = ("word", "mean score", "spread", "examples", "correct", "z")
+SUSPECT_HEAD = ("word", "label", "mean score", "weight", "coverage", "wrong without", "damage", "examples")
+
+
+def ranking_cells(row: RankedWord) -> tuple[str, ...]:
+    """One line of a table of words, under `RANKING_HEAD`."""
+    correct = "–" if row.correct is None else f"{row.correct:.0%}"
+    z = "–" if row.z is None else f"{row.z:+.1f}"
+    return row.word, f"{row.score:+.3f}", f"{row.spread:.3f}", str(row.count), correct, z
+
+
+@to_html.register
+def _(noun: Suspects) -> str:
+    return html_table(SUSPECT_HEAD, [suspect_cells(row) for row in noun.words], f"suspects · {noun.recipe}")
+
+
+def suspect_cells(row: Suspect) -> tuple[str, ...]:
+    """One line of a table of suspects, under `SUSPECT_HEAD`."""
+    shares = (f"{row.weight:.1%}", f"{row.coverage:.1%}", f"{row.disagreement:.1%}")
+    return row.word, row.label, f"{row.score:+.3f}", *shares, f"{row.damage:.4f}", str(row.count)
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

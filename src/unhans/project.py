@@ -6,21 +6,32 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from unhans.attributions import attribute, attribution
 from unhans.data import Corpus, read, write
+from unhans.data.writing import new_file
 from unhans.errors import BadData, ProjectProblem
+from unhans.language_model import LanguageModel
 from unhans.loading import load
 from unhans.model import Classifier, TransformerClassifier
+from unhans.registry import Entry
 from unhans.scoring import Progress, ScoreCache
-from unhans.types import Example, Prediction, Recipe, Revision, from_json, to_json
+from unhans.text import Unit
+from unhans.training import Watch
+from unhans.types import Attribution, Attributions, Example, Prediction, Recipe, Revision, from_json, to_json
 
 _FORMAT = 1
+_AT_ONCE = 256  # explanations between two writings: what a stop can cost
+_BACKGROUND, _TEXTS = 200, 20_000  # examples to compare with; texts that a language model is fitted on
 _FACTS, _DATA, _FIRST = "project.json", "data/examples.parquet", "models/r0"
 
 
@@ -43,6 +54,7 @@ class Project:
 
     def __init__(self, folder: Path, facts: dict[str, Any]) -> None:
         self.folder, self.facts = folder, facts
+        self._language_model: LanguageModel | None = None
 
     @classmethod
     def create(
@@ -163,8 +175,127 @@ class Project:
         finally:
             partial.unlink(missing_ok=True)
 
+    def explain(
+        self,
+        method: str = "leave_one_out",
+        target: str | int | None = None,
+        units: Unit = "word",
+        examples: Sequence[Example] | None = None,
+        *,
+        seed: int = 0,
+        language_model: LanguageModel | None = None,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> Attributions:
+        """An attribution for every example given, or for all of the project's; `attribute` says what the rest means.
+
+        They are kept in `explanations/`, so only texts that were not explained like this before take time. Methods that
+        compare with other examples get training examples; those that need a language model get the project's own,
+        unless another is given (then nothing is kept, for it may change).
+        """
+        classifier, entry, wanted = (
+            self.classifier,
+            attribution[method],
+            list(self.examples if examples is None else examples),
+        )
+        needed: dict[str, Any] = {}
+        if "background" in entry.asks:
+            needed["background"] = self.background(seed)
+        if "language_model" in entry.asks:
+            needed["language_model"] = language_model or self.language_model(progress=progress, cancelled=cancelled)
+        keeps = classifier.lasting and ("language_model" not in entry.asks or language_model is None)
+        file = self._explanations(entry, entry.recipe(options, seed), target, units, seed)
+        known = _read_kept(file) if keeps else {}
+        missing = list({e.text_hash: e for e in wanted if e.text_hash not in known}.values())
+        for start in range(0, len(missing), _AT_ONCE):
+            some = missing[start : start + _AT_ONCE]
+            made = attribute(
+                classifier,
+                some,
+                method=method,
+                target=target,
+                units=units,
+                seed=seed,
+                progress=_shifted(progress, start, len(missing)),
+                cancelled=cancelled,
+                cache=self.cache if classifier.lasting else None,
+                **needed,
+                **options,
+            )
+            known |= {example.text_hash: one for example, one in zip(some, made, strict=True)}
+            if keeps:
+                _write_kept(file, known)
+        return Attributions(replace(known[example.text_hash], example=example.id) for example in wanted)
+
+    def background(self, seed: int = 0) -> list[Example]:
+        """Some training examples, for methods that compare with them; of all examples if no split is for training."""
+        return sample(self.examples.split("train") or self.examples, _BACKGROUND, seed)
+
+    def language_model(
+        self, *, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
+    ) -> LanguageModel:
+        """The project's masked language model; the first time, one is fitted on its texts (about a minute) and kept."""
+        if self._language_model is None:
+            folder = self.folder / "language_model"
+            if folder.exists():
+                self._language_model = LanguageModel.open(folder)
+            else:
+                texts = [part for example in sample(self.examples, _TEXTS, 0) for part in example.parts][:_TEXTS]
+                self._language_model = LanguageModel.fit(texts, watch=Watch(progress=progress, cancelled=cancelled))
+                self._language_model.save(folder)
+        return self._language_model
+
+    def _explanations(self, entry: Entry, recipe: Recipe, target: str | int | None, units: Unit, seed: int) -> Path:
+        """The file of explanations that were made alike: same model, recipe, target, units and other examples."""
+        goal = None if target is None else self.classifier.label_number(target)
+        told = (recipe.key, self.classifier.revision, goal, units, seed if "background" in entry.asks else None)
+        name = blake2b(repr(told).encode(), digest_size=8).hexdigest()
+        return self.folder / "explanations" / f"{recipe.name}-{name}.jsonl"
+
     def __repr__(self) -> str:
         return f"Project({self.name!r}, {len(self.examples)} examples, {len(self.revisions)} revisions)"
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A line of a file of explanations: found again by the text, for an id may come to mean another one."""
+
+    text_hash: str
+    attribution: Attribution
+
+
+def _read_kept(file: Path) -> dict[str, Attribution]:
+    if not file.exists():
+        return {}
+    try:
+        lines = [from_json(_Kept, line) for line in file.read_bytes().splitlines()]
+    except (OSError, ValueError) as error:
+        raise ProjectProblem(
+            f"The explanations in {file} cannot be read ({type(error).__name__}). Nothing was changed. "
+            "Delete the file, and they will be computed anew."
+        ) from error
+    return {line.text_hash: line.attribution for line in lines}
+
+
+def _write_kept(file: Path, known: Mapping[str, Attribution]) -> None:
+    file.parent.mkdir(exist_ok=True)
+    with new_file(file) as out:
+        for text_hash, one in known.items():
+            out.write((to_json(_Kept(text_hash, one)) + "\n").encode())
+
+
+def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Progress through a part of the work, told as progress through all of it."""
+    return None if progress is None else lambda done, _: progress(before + done, total)
+
+
+def sample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
+    """At most n examples drawn by the seed, in their own order."""
+    if len(examples) <= n:
+        return list(examples)
+    chosen = np.random.default_rng(seed).choice(len(examples), n, replace=False)
+    return [examples[int(number)] for number in sorted(chosen)]
 
 
 def check_free(folder: Path) -> None:

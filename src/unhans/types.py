@@ -264,6 +264,44 @@ class WordRanking(_Drawn):
 
 
 @dataclass(frozen=True, slots=True)
+class Suspect:
+    """A word that may be a shortcut: the model leans on it, often, and is wrong or says something else without it."""
+
+    word: str
+    label: str  # of those explained, the one it speaks for most
+    score: float  # mean score for that label
+    weight: float  # its share of the absolute scores of a text, on average over the examples that contain it
+    coverage: float  # share of the explained examples that contain it
+    disagreement: float  # share of those for which the model, once the word is gone, misses the label
+    damage: float  # weight × coverage × disagreement
+    count: int  # number of examples that contain it
+    examples: tuple[str, ...]  # ids of some of them, strongest first
+
+    def __post_init__(self) -> None:
+        shares = (self.weight, self.coverage, self.disagreement, self.damage)
+        _finite("score, weight, coverage, disagreement and damage", (self.score, *shares))
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects(_Drawn):
+    """The words that a person should look at first, by expected damage."""
+
+    words: tuple[Suspect, ...]
+    recipe: Recipe
+    revision: str
+
+    def __repr__(self) -> str:
+        head = f"  {'word':20} {'label':12} {'score':>7} {'weight':>7} {'coverage':>9} {'disagreement':>13}"
+        rows = "".join(
+            f"\n  {row.word!r:20} {row.label:12} {row.score:>+7.3f} {row.weight:>7.1%} {row.coverage:>9.1%}"
+            f" {row.disagreement:>13.1%} {row.damage:>8.4f}"
+            for row in self.words[:10]
+        )
+        more = f"\n  … and {len(self.words) - 10} more" if len(self.words) > 10 else ""
+        return f"{len(self.words)} suspects by {self.recipe}\n{head} {'damage':>8}{rows}{more}"
+
+
+@dataclass(frozen=True, slots=True)
 class Edit:
     """Word number `position` becomes `new`; an empty `new` deletes it. `old` makes the edit reversible."""
 
@@ -429,12 +467,13 @@ class Report:
     recipe: Recipe | None = None
 
 
-Explanation = Attribution | WordRanking | Counterfactual | Influence
+Explanation = Attribution | WordRanking | Suspects | Counterfactual | Influence
 NOUNS = (
     Example,
     Prediction,
     Attribution,
     WordRanking,
+    Suspects,
     Counterfactual,
     Influence,
     Feedback,

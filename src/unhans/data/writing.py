@@ -37,13 +37,13 @@ def write(examples: Iterable[Example], path: str | Path) -> Path:
     writer = _WRITERS.get("".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower())
     if writer is None:
         raise BadOption(f"Cannot write {path.name!r}: the name must end in {', '.join(_WRITERS)}.")
-    with _new_file(path) as file:
+    with new_file(path) as file:
         writer(iter(examples), file)
     return path
 
 
 @contextmanager
-def _new_file(path: Path) -> Iterator[BinaryIO]:
+def new_file(path: Path) -> Iterator[BinaryIO]:
     """A file that takes its place when all is written, and is gone when not."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -71,7 +71,7 @@ def _csv(examples: Iterator[Example], file: BinaryIO) -> None:
         cells = _cells(example)
         if cells["highlights"] is not None:
             cells["highlights"] = json.dumps(cells["highlights"])
-        writer.writerow([_harmless(clean(cells[column] or "")) for column in columns])
+        writer.writerow([harmless(clean(cells[column] or "")) for column in columns])
     text.detach()
 
 
@@ -95,7 +95,8 @@ def _cells(example: Example) -> dict[str, Any]:
     return cells
 
 
-def _harmless(cell: str) -> str:
+def harmless(cell: str) -> str:
+    """The cell as a spreadsheet will not take it for a formula."""
     return "'" + cell if cell.startswith(_FORMULA) else cell
 
 
