@@ -14,11 +14,11 @@ from unhans.types import Example
 
 EIGHT = Example("e", "The soup was cold and the waiter left")
 ODD = Example("o", "Good? It was cold, but nice.")
-PAIR = Example("p", "She liked.", "He, too, did not!")
+PAIR = Example("p", "She left. It was good.", "No!")
 TREES = {  # written out by hand
     "e": (((0, 1), (2, 3)), ((4, 5), (6, 7))),  # "and" begins a phrase
     "o": ((0, 1), (((2, 3), (4, 5)), (6, (7, 8)))),  # sentence, phrase, halves
-    "p": ((0, (1, 2)), (((3, 4), (5, 6)), (7, (8, 9)))),  # first of all the parts, then phrases
+    "p": (((0, (1, 2)), ((3, 4), (5, 6))), (7, 8)),  # the parts, though a sentence ends nearer to the middle
 }
 
 

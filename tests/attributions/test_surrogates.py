@@ -10,8 +10,9 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
-from unhans.attributions._surrogates import paired_masks, plain_masks, spearman
+from unhans.attributions._surrogates import estimates, paired_masks, plain_masks, spearman
 from unhans.errors import BadOption, Cancelled
+from unhans.text import Words
 from unhans.types import Example
 
 SAMPLED = ("kernel_shap", "lime")
@@ -90,10 +91,11 @@ def test_the_shortest_texts_have_sure_and_finite_scores(method, text, asked):
 
 
 @pytest.mark.parametrize("method", SAMPLED)
-def test_what_is_said_to_be_asked_is_asked(method):
+@pytest.mark.parametrize("tolerance", [0.0, 1e-9])
+def test_what_is_said_to_be_asked_is_asked_once(method, tolerance):
     texts = []
     model = tiny.bag_of_words({"cold": -1.0}, asked=texts)
-    (one,) = attribute(model, [TWELVE], method=method, target="positive", num_samples=300)
+    (one,) = attribute(model, [TWELVE], method=method, target="positive", num_samples=300, tolerance=tolerance)
     assert len(set(texts)) == len(texts) == one.asked == 300
     assert TWELVE.text in texts
     assert "" in texts
@@ -147,6 +149,25 @@ def test_errors_shrink_with_samples_and_cover_the_truth(method):
         assert 0.4 <= np.sqrt(np.mean(off**2) / np.mean(errors**2)) <= 1.5
         means.append(errors.mean())
     assert means[1] < 0.75 * means[0]
+
+
+def test_a_share_of_the_samples_has_every_size_count_as_much_as_all_of_them():
+    seen = []
+
+    def fit(masks, values, counts):
+        seen.append((masks.sum(1), counts))
+        return values[:12]
+
+    words = Words(TWELVE)
+    how = {"draw": paired_masks, "fit": fit, "unit": "probability", "num_samples": 301, "tolerance": 0.0}
+    change = lambda asked: [one.without(hidden) for one, hidden in asked]  # noqa: E731
+    estimates(tiny.bag_of_words({}), [words], [1], [rng()], {}, change=change, **how)
+    assert len(seen) == 1 + 10 + 2  # all, all but a tenth, halves
+    for sizes, counts in seen:
+        assert np.allclose(np.bincount(sizes, counts), np.bincount(sizes))
+    halves = [counts for _, counts in seen[11:]]
+    assert not any((first > 0 and second > 0) for first, second in zip(*halves, strict=True) if first != 1)
+    assert [counts[:2].tolist() for counts in halves] == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize("method", SAMPLED)

@@ -54,9 +54,10 @@ def lime(
     """What each word adds in a linear model of the label's probability near the text.
 
     The linear model is fitted to texts from which words are missing at random, near ones counting more. Sizes, kernel,
-    ridge penalty and intercept are those of the `lime` package with `bow=False`, so every occurrence of a word has its
-    own score. `paired` estimates the same with fewer samples: sizes are spread evenly instead of drawn, and what a size
-    counts is fixed beforehand. The penalty is that of `num_samples` even if sampling stops early.
+    ridge penalty and intercept are those of the `lime` package with `bow=False` (which writes UNKWORDZ where `erase` is
+    ours to choose), so every occurrence of a word has its own score. `paired` estimates the same from better spread
+    samples: sizes are taken in turn, and what a size counts is what LIME expects of it. The penalty is that of
+    `num_samples` even if sampling stops early.
     """
     hole = hole_of(erase)
     draw, fit = slopes(sampling, kernel_width, num_samples)

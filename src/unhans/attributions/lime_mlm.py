@@ -19,7 +19,7 @@ from unhans.types import Terms
 
 @attribution(
     needs={"predict"},
-    paper="arXiv:2110.08412",
+    paper="arXiv:2110.11929",
     aliases=("lime_bert",),
     at_once=8,
     terms=lambda o: Terms(
