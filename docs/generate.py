@@ -69,7 +69,7 @@ def scoring(current: str) -> str:
 
 
 def speed(current: str) -> str:
-    """The page on speed with the committed figures of `bench/attributions.py --json bench/results/attributions.json`."""
+    """The page on speed with the figures of `bench/attributions.py --json bench/results/attributions.json`."""
     figures = ROOT / "bench/results/attributions.json"
     if not figures.exists():
         return current
@@ -79,7 +79,11 @@ def speed(current: str) -> str:
     lines += [f"| {n} | {v['leave_one_out']:.2f} | {v['lime']:.2f} |" for n, v in told["of the limit"].items()]
     if "fidelity" in told:
         curves = told["fidelity"]["curves"]
-        lines += ["", f"Mean Spearman to 20,000 samples on {told['fidelity']['sentences']} sentences, by texts asked:", ""]
+        lines += [
+            "",
+            f"Mean Spearman to 20,000 samples on {told['fidelity']['sentences']} sentences, by texts asked:",
+            "",
+        ]
         grid = list(next(iter(curves.values())))
         lines += [f"| samples | {' | '.join(curves)} |", "|---" * (len(curves) + 1) + "|"]
         lines += [

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from unhans.metrics import Means, Measurement, measurement, metric, subject_of
 
 import unhans
 from unhans.attributions import attribute
 from unhans.language_model import LanguageModel
-from unhans.metrics import Means, Measurement, measurement, metric, subject_of
 from unhans.model import TransformerClassifier
 from unhans.scoring import ScoreCache
 from unhans.text import Hole, Words, visible_form
@@ -136,13 +136,9 @@ def grade(
     found: dict[str, dict[str, Measurement]] = {}
     baselines: dict[Any, list[Any]] = {}
     for name, (method, options) in methods.items():
-        made = attribute(
-            classifier, examples, method=method, language_model=language_model, cache=cache, **options
-        )
+        made = attribute(classifier, examples, method=method, language_model=language_model, cache=cache, **options)
         subject = subject_of(classifier, examples, made, seed=0, language_model=language_model, cache=cache)
-        found[name] = {
-            kind: measurement(metric[kind], subject, means, {}, baselines=baselines) for kind in METRICS
-        }
+        found[name] = {kind: measurement(metric[kind], subject, means, {}, baselines=baselines) for kind in METRICS}
         print(f"  {name} measured", flush=True)
     return found
 
@@ -172,9 +168,7 @@ def orderings(found: dict[str, dict[str, Measurement]]) -> list[str]:
     return lines
 
 
-def ordering(
-    claim: str, found: dict[str, dict[str, Measurement]], kind: str, higher: str, lower: str
-) -> str:
+def ordering(claim: str, found: dict[str, dict[str, Measurement]], kind: str, higher: str, lower: str) -> str:
     """Whether one method's mean is above another's, by a paired bootstrap over the sentences."""
     gaps = found[higher][kind].values - found[lower][kind].values
     gaps = gaps[np.isfinite(gaps)]
@@ -204,7 +198,9 @@ def roar(
             language_model=language_model,
             train=train[:1000],
         )
-        lines.append(f"ROAR 10 %, {name}: {one.value:.3f} [{one.low:.3f}, {one.high:.3f}], random {one.random}, p {one.p}")
+        lines.append(
+            f"ROAR 10 %, {name}: {one.value:.3f} [{one.low:.3f}, {one.high:.3f}], random {one.random}, p {one.p}"
+        )
         print(lines[-1], flush=True)
     return lines
 
