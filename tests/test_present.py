@@ -4,7 +4,18 @@ import pytest
 
 import unhans
 from unhans.present import heat_line, printable, scale
-from unhans.types import Attribution, Example, Prediction, RankedWord, Recipe, Span, WordRanking
+from unhans.types import (
+    Attribution,
+    Comparison,
+    Example,
+    Grade,
+    Prediction,
+    RankedMethod,
+    RankedWord,
+    Recipe,
+    Span,
+    WordRanking,
+)
 
 PAYLOADS = [
     "<img src=x onerror=alert(1)>",
@@ -19,11 +30,15 @@ RECIPE = Recipe("attributions", "x")
 
 def drawn(payload):
     """Every noun that is drawn, with the payload in each of its texts."""
+    recipe = Recipe("attributions", payload, (("by", payload),))
+    grade = Grade(payload, recipe, 1.0, 0.5, 1.5, 0.2, 0.01, "higher", payload, 3, 0, payload, recipe, "r")
     return [
         Example("<b>" + payload, payload, payload, label=payload, group=payload, split=payload),
         Prediction(payload, (payload, "other"), (0.4, 0.6), "r"),
         Attribution(payload, payload, (payload, "b"), (Span(0, 1), Span(2, 3)), (1.0, -0.5), RECIPE, "r", unread=(1,)),
         WordRanking(payload, (RankedWord(payload, 1.0, 0.1, 3, ("a",)),), RECIPE, "r"),
+        grade,
+        Comparison((grade,), (RankedMethod(recipe, 1.0, 0, 1, False),), payload, (payload,), 3, "r"),
     ]
 
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unhans.attributions import attribute
     from unhans.bugs import plant
+    from unhans.comparison import compare
     from unhans.data import read, write
     from unhans.errors import UnhansError
     from unhans.language_model import LanguageModel
     from unhans.loading import load
+    from unhans.metrics import measure
     from unhans.project import Project
     from unhans.task import rank_words
     from unhans.training import Schedule, fit
@@ -23,9 +25,11 @@ _HOMES = {
     "Schedule": "training",
     "UnhansError": "errors",
     "attribute": "attributions",
+    "compare": "comparison",
     "fit": "training",
     "from_json": "types",
     "load": "loading",
+    "measure": "metrics",
     "plant": "bugs",
     "rank_words": "task",
     "read": "data",
@@ -39,9 +43,11 @@ __all__ = [
     "Schedule",
     "UnhansError",
     "attribute",
+    "compare",
     "fit",
     "from_json",
     "load",
+    "measure",
     "plant",
     "rank_words",
     "read",

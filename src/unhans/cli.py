@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from unhans.data import Corpus
     from unhans.demo import DemoStory
     from unhans.model import Classifier
-    from unhans.types import Prediction
+    from unhans.types import Comparison, Example, Prediction
 
 _SHOWN = 20
+_BACKGROUND = 50  # texts for methods that compare with others
 _DATA_HELP = "CSV, TSV, JSONL (.gz), Parquet, or a folder of splits."
 
 
@@ -144,6 +145,57 @@ def predict(  # noqa: PLR0917 - click passes them by name
 
 
 @main.command()
+@click.argument("project", required=False, type=click.Path(path_type=Path))
+@click.option("--model", help="Instead of the project's: Hugging Face folder or id, ONNX file, or http(s) address.")
+@click.option("--data", type=click.Path(path_type=Path), help=f"Instead of the project's: {_DATA_HELP}")
+@click.option("--methods", default="leave_one_out", show_default=True, help="Attribution methods, with commas.")
+@click.option("--metrics", help="Metrics, with commas; by default all that can be used and train no models.")
+@click.option("--examples", type=click.IntRange(1), default=100, show_default=True, help="Texts drawn from the data.")
+@click.option("--language-model", metavar="FOLDER", help="Masked language model, for metrics and methods that fill.")
+@click.option("--budget", type=click.FloatRange(0), default=600.0, show_default=True, help="Seconds.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@_data_options
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def compare(  # noqa: PLR0917 - click passes them by name
+    project: Path | None,
+    model: str | None,
+    data: Path | None,
+    methods: str,
+    metrics: str | None,
+    examples: int,
+    language_model: str | None,
+    budget: float,
+    seed: int,
+    as_json: bool,
+    **columns: str | None,
+) -> None:
+    """Find out which attribution methods to trust on a project's data, or on a data file.
+
+    A split called train is kept apart, for metrics that train models and methods that need texts to compare with.
+    """
+    from unhans.comparison import compare
+    from unhans.language_model import LanguageModel
+
+    classifier, corpus = _model_and_data(project, model, data, columns)
+    train = corpus.split("train") if "train" in corpus.splits else None
+    rest = [example for example in corpus if train is None or example.split != "train"] or list(corpus)
+    with _bar("Comparing") as progress:
+        found = compare(
+            classifier,
+            _some(rest, examples, seed),
+            methods=_names(methods),
+            metrics=None if metrics is None else _names(metrics),
+            language_model=LanguageModel.open(language_model) if language_model else None,
+            background=_some(train or rest, _BACKGROUND, seed),
+            train=train,
+            budget=budget,
+            seed=seed,
+            progress=progress,
+        )
+    return _print_comparison(found, as_json)
+
+
+@main.command()
 @click.argument("family", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print everything about every method as JSON.")
 def methods(family: str | None, as_json: bool) -> None:
@@ -237,6 +289,56 @@ def _print_predictions(corpus: Corpus, predictions: Iterable[Prediction], as_jso
         click.echo(f"{cut:,} texts are longer than the model can read; their last part had no say.")
     for found in tally.values():
         click.echo(f"Accuracy ({_plain(found.split)}): {found.share:.1%} of {found.labelled:,} labelled examples.")
+
+
+def _print_comparison(found: Comparison, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unhans.types import to_json
+
+    if as_json:
+        return _print_json(json.loads(to_json(found)))
+    head, rows = found.table()
+    table = Table(*head, box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False).print(table)
+    click.echo("* better than random scores (p < 0.05)\n")
+    click.secho(_plain(found.verdict), bold=True)
+    for note in found.notes:
+        click.echo(f"- {_plain(note)}")
+    return None
+
+
+def _model_and_data(
+    project: Path | None, model: str | None, data: Path | None, columns: dict[str, str | None]
+) -> tuple[Classifier, Corpus]:
+    """The project's, or those named instead, with labels spelled as the model spells them."""
+    from unhans.loading import load
+    from unhans.project import Project
+
+    if project is None and (model is None or data is None):
+        raise BadOption("Give a project, or a --model with --data.")
+    if data is None and any(columns.values()):
+        raise BadOption("Columns and labels can be named for --data only.")
+    _tell("Loading the model …")
+    opened = Project.open(project) if project else None
+    classifier = load(model) if model else opened.classifier  # type: ignore[union-attr]
+    corpus = _read(data, columns) if data else opened.examples  # type: ignore[union-attr]
+    return classifier, _spelled_as(classifier, corpus)
+
+
+def _some(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
+    """At most n of them, drawn at random, in the order of the data."""
+    import numpy as np
+
+    drawn = np.random.default_rng(seed).permutation(len(examples))[:n]
+    return [examples[int(place)] for place in sorted(drawn)]
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _read(source: Any, columns: dict[str, str | None]) -> Corpus:

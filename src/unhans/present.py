@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
-from unhans.types import Attribution, Example, Prediction, WordRanking, to_html
+from unhans.types import Attribution, Comparison, Example, Grade, Prediction, WordRanking, to_html
 
 _FOR, _AGAINST = (0, 114, 178), (230, 159, 0)  # blue and orange differ for every kind of colour blindness
 _STRONGEST = {_FOR: 0.6, _AGAINST: 0.45}  # opacity of the strongest word: text keeps a contrast of 4.5 in both themes
@@ -102,6 +102,22 @@ def _(noun: Example) -> str:
 def _(noun: WordRanking) -> str:
     rows = [(row.word, f"{row.score:+.3f}", f"{row.spread:.3f}", str(row.count)) for row in noun.words[:25]]
     return html_table(("word", "mean score", "spread", "examples"), rows, f"for {noun.label} · {noun.recipe}")
+
+
+@to_html.register
+def _(noun: Grade) -> str:
+    told = [("value", noun.value), ("from", noun.low), ("to", noun.high), ("random scores", noun.random), ("p", noun.p)]
+    rows = [(name, f"{value:.3g}") for name, value in told if value is not None]
+    rows += [("examples", str(noun.examples)), ("undefined", str(noun.undefined))]
+    caption = f"{noun.method} by {noun.recipe} · {noun.better} is better · {noun.note}"
+    return html_table((noun.metric, noun.family), rows, caption)
+
+
+@to_html.register
+def _(noun: Comparison) -> str:
+    notes = "".join(f"<li>{safe_html(note)}</li>" for note in noun.notes)
+    table = html_table(*noun.table(), "* better than random scores (p < 0.05)")
+    return f"<div><p><b>{safe_html(noun.verdict)}</b></p>{table}<ul>{notes}</ul></div>"
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
