@@ -1,7 +1,8 @@
 """Which of several attribution methods to trust on these texts, by many metrics at once.
 
-Metrics of one family tend to agree with each other whoever is right, so ranks are averaged inside each family first: ten
-metrics that delete words count as one opinion. A method that does not change when the model does is never recommended.
+Metrics of one family tend to agree with each other whoever is right, so ranks are averaged inside each family first:
+ten metrics that delete words count as one opinion. A method that does not change when the model does is never
+recommended.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from unhans.types import Comparison, Example, RankedMethod, Recipe
 Method = str | tuple[str, Mapping[str, Any]]
 """A method by name, or with options."""
 
-_CHECKS = ("dependence on the model", "stability")  # random scores pass or fail these by their nature
+# Being better than random scores is asked of faithfulness only: a check says nothing about the best scores, and who
+# explains a shortcut faithfully disagrees with people.
+_NO_CONTEST = ("dependence on the model", "stability", "agreement with people")
 _OTHER_FAMILIES = ("sanity_spearman", "stability")  # what is added to metrics that only erase, the first that works
 _SAME = 0.95  # a rank correlation from which on the scores of two models count as the same
 _RESAMPLES = 1000
@@ -64,12 +67,13 @@ def compare(
     subjects: list[Subject] = []
     for method in methods:
         name, options = (method, {}) if isinstance(method, str) else method
-        given = {"language_model": language_model, "background": background}
-        subjects.append(subject(classifier, chosen, name, options, seed=seed, **given, **how))
+        given: dict[str, Any] = {"language_model": language_model, "background": background, **how}
+        subjects.append(subject(classifier, chosen, name, options, seed=seed, **given))
         _tell(progress, len(subjects), steps)
     if len({one.recipe for one in subjects}) < max(1, len(subjects)) or not subjects:
         raise BadOption("Give the names of the methods to compare, each once.")
     results = _Results(subjects)
+    baselines: dict[Any, list[NDArray[np.float64]]] = {}
     for number, entry in enumerate(entries, start=1):
         if number > 1 and time.monotonic() - begun > budget:
             skipped = ", ".join(late.name for late in entries[number - 1 :])
@@ -79,7 +83,7 @@ def compare(
             if cancelled is not None and cancelled():
                 raise Cancelled("The comparison was stopped.")
             try:
-                results.found[entry.name, one.recipe] = measurement(entry, one, means, {})
+                results.found[entry.name, one.recipe] = measurement(entry, one, means, {}, baselines=baselines)
             except BadData as error:
                 notes.append(f"{entry.name} does not grade {one.recipe.name}: {error}")
             _tell(progress, len(subjects) * number + place, steps)
@@ -156,10 +160,8 @@ class _Results:
         partial = [name for name in self.metrics if name not in shared]
         if not shared:
             raise BadData("No metric grades all of these methods, so they cannot be ranked. " + " ".join(notes))
-        ranks = self._ranks(shared, [self._means(name, None) for name in shared])
-        rng = np.random.default_rng(seed)
-        drawn = np.stack([self._ranks(shared, self._resampled(shared, rng)) for _ in range(_RESAMPLES)])
-        rows = self._rows(ranks, drawn)
+        ranks = self._ranks(shared, self._samples(shared, seed))
+        rows = self._rows(ranks[0], ranks[1:])
         families = {metric[name].facts["family"] for name in shared}
         some = [f"{', '.join(partial)}: shown, but not ranked, since not all methods have a grade."] if partial else []
         grades = [self.found[n, r].grade for n in self.metrics for r in self.recipes if (n, r) in self.found]
@@ -179,35 +181,27 @@ class _Results:
             rows.append(RankedMethod(self.recipes[n], float(ranks[n]), wins, contests, near, warnings[n]))
         return tuple(rows)
 
-    def _means(self, name: str, counts: Mapping[int, NDArray[np.float64]] | None) -> NDArray[np.float64]:
-        """The mean of each method by a metric, lower always better; with `counts`, of a resample."""
-        lines = [self.found[name, recipe].values for recipe in self.recipes]
-        sign = -1.0 if metric[name].facts["better"] == "higher" else 1.0
-        means = []
-        for line in lines:
-            weights = np.isfinite(line) * (1.0 if counts is None else counts[len(line)])
-            if not weights.any():  # a resample that missed all examples where the metric is defined
-                weights = np.isfinite(line) * 1.0
-            means.append(float(np.nansum(line * weights) / weights.sum()))
-        return sign * np.array(means)
-
-    def _resampled(self, names: Sequence[str], rng: np.random.Generator) -> list[NDArray[np.float64]]:
-        """Means over examples (or runs) drawn with replacement, the same ones for every method and metric."""
+    def _samples(self, names: Sequence[str], seed: int) -> dict[int, NDArray[np.float64]]:
+        """How often each example (or run) counts: first once, then as drawn with replacement, alike for all methods."""
+        rng = np.random.default_rng(seed)
         sizes = sorted({len(self.found[name, self.recipes[0]].values) for name in names})
-        counts = {n: rng.multinomial(n, np.full(n, 1 / n)).astype(np.float64) for n in sizes}
-        return [self._means(name, counts) for name in names]
+        return {n: np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=_RESAMPLES)]) for n in sizes}
 
-    def _ranks(self, names: Sequence[str], means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Mean over families of the mean rank inside each."""
+    def _ranks(self, names: Sequence[str], samples: Mapping[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Mean over families of the mean rank inside each: samples × methods."""
         by_family: dict[str, list[NDArray[np.float64]]] = {}
-        for name, line in zip(names, means, strict=True):
-            by_family.setdefault(metric[name].facts["family"], []).append(stats.rankdata(np.round(line, 12)))
-        ranks: NDArray[np.float64] = np.mean([np.mean(ranks, axis=0) for ranks in by_family.values()], axis=0)
-        return ranks
+        for name in names:
+            lines = [self.found[name, recipe].values for recipe in self.recipes]
+            means = np.stack([_means(line, samples[len(line)]) for line in lines], axis=1)
+            lower_is_better = -means if metric[name].facts["better"] == "higher" else means
+            ranks = stats.rankdata(np.round(lower_is_better, 12), axis=1)  # equal but for rounding is equal
+            by_family.setdefault(metric[name].facts["family"], []).append(ranks)
+        mean: NDArray[np.float64] = np.mean([np.mean(ranks, axis=0) for ranks in by_family.values()], axis=0)
+        return mean
 
     def _contests(self, recipe: Recipe) -> tuple[int, int]:
         grades = [one.grade for (_, method), one in self.found.items() if method == recipe]
-        open_to = [grade for grade in grades if grade.family not in _CHECKS]
+        open_to = [grade for grade in grades if grade.family not in _NO_CONTEST]
         return sum(grade.beats_random for grade in open_to), len(open_to)
 
     def _warning(self, recipe: Recipe) -> str:
@@ -218,8 +212,17 @@ class _Results:
             told.append("does not depend on the model")
         wins, contests = self._contests(recipe)
         if 2 * wins < contests:
-            told.append(f"is no better than random by {contests - wins} of {contests} metrics")
+            told.append(f"is no better than random by {contests - wins} of {contests} metrics of faithfulness")
         return " and ".join(told)
+
+
+def _means(values: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the defined values in each sample; of all of them where a sample has missed every one."""
+    defined = np.isfinite(values)
+    kept, weights = values[defined], counts[:, defined]
+    weights[weights.sum(axis=1) == 0] = 1.0
+    means: NDArray[np.float64] = weights @ kept / weights.sum(axis=1)
+    return means
 
 
 def _verdict(rows: Sequence[RankedMethod], examples: int, families: int) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +25,7 @@ from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier, as_examples
 from unhans.registry import Entry, Registry
 from unhans.scoring import Progress, ScoreCache
-from unhans.text import Text, Unit
+from unhans.text import Text, Unit, Words
 from unhans.types import Attribution, Attributions, Example, Grade, Recipe
 
 Values = NDArray[np.float64]
@@ -96,6 +97,21 @@ class Subject:
     examples: Sequence[Example]
     attributions: Sequence[Attribution]
     explain: Explain
+
+    @cached_property
+    def words(self) -> list[Words]:
+        """The words of each example, as the model can read them."""
+        return [readable_words(self.classifier, example, self.unit) for example in self.examples]
+
+    @cached_property
+    def targets(self) -> list[int]:
+        """Number of the label that was explained, for each example."""
+        return [self.classifier.label_number(one.label) for one in self.attributions]
+
+    @property
+    def unit(self) -> Unit:
+        """What has the scores: words, phrases or sentences."""
+        return self.attributions[0].terms.unit
 
     @property
     def signed(self) -> bool:
@@ -203,25 +219,35 @@ def check_measurable(classifier: Classifier, entry: Entry, examples: Sequence[Ex
 
 
 def measurement(
-    entry: Entry, subject: Subject, means: Means, options: Mapping[str, Any], progress: Progress | None = None
+    entry: Entry,
+    subject: Subject,
+    means: Means,
+    options: Mapping[str, Any],
+    progress: Progress | None = None,
+    baselines: dict[Any, list[Values]] | None = None,
 ) -> Measurement:
-    """One metric on one subject and on random scores like its own."""
+    """One metric on one subject and on random scores like its own.
+
+    `baselines` keeps what random scores got, for further subjects that explain the same labels of the same examples.
+    """
     if entry.facts.get("signs") and not subject.signed:
         raise BadData(f"{entry.name} compares signs, and {subject.recipe.name} gives strengths without a sign.")
     draws = entry.facts.get("draws", _DRAWS)
-    found = _run(entry, subject, subject.explain, means, options, _part(progress, 0, 1 + draws))
+    found = _run(entry, subject, None, means, options, _part(progress, 0, 1 + draws))
     defined = found.values[np.isfinite(found.values)]
     if not len(defined):
         raise BadData(
             f"{entry.name} is defined for none of the {len(subject.examples)} examples: {entry.facts['undefined']}."
         )
-    baselines = []
-    for draw in range(draws):
-        blind = _Blind(subject.signed, subject.attributions[0].terms.unit, draw)
-        baselines.append(
-            _run(entry, subject, blind, means, options, _part(progress, 1 + draw, 1 + draws), blind=True).values
-        )
-    random = _mean_over(np.stack(baselines))
+    baselines = {} if baselines is None else baselines
+    key = entry.recipe(options, means.seed), subject.signed, subject.unit
+    if key not in baselines:
+        blind = [_Blind(subject.signed, subject.unit, draw) for draw in range(draws)]
+        parts = [_part(progress, 1 + draw, 1 + draws) for draw in range(draws)]
+        baselines[key] = [
+            _run(entry, subject, one, means, options, part).values for one, part in zip(blind, parts, strict=True)
+        ]
+    random = _mean_over(np.stack(baselines[key]))
     runs = entry.facts.get("per") == "run"
     low, high = _interval_of_runs(defined) if runs else _interval(defined, means.seed)
     random_defined = random[np.isfinite(random)]
@@ -339,23 +365,20 @@ class _Blind:
 def _run(
     entry: Entry,
     subject: Subject,
-    explain: Explain,
+    blind: _Blind | None,
     means: Means,
     options: Mapping[str, Any],
     progress: Progress | None,
-    blind: bool = False,
 ) -> Found:
+    """What a metric says about the subject, or about random scores in its place."""
     classifier, examples = subject.classifier, subject.examples
-    unit = subject.attributions[0].terms.unit
-    targets = [classifier.label_number(one.label) for one in subject.attributions]
-    scores = explain(classifier, examples) if blind else [np.array(one.scores) for one in subject.attributions]
     offered = {
         "classifier": classifier,
         "examples": examples,
-        "words": [readable_words(classifier, example, unit) for example in examples],
-        "scores": scores,
-        "targets": targets,
-        "explain": explain,
+        "words": subject.words,
+        "scores": blind(classifier, examples) if blind else [np.array(one.scores) for one in subject.attributions],
+        "targets": subject.targets,
+        "explain": blind or subject.explain,
         "language_model": means.language_model,
         "train": means.train,
         "start": means.start,
@@ -411,7 +434,11 @@ def _chance(gaps: Values, runs: bool) -> float | None:
     if not gaps.any():
         return 1.0
     if not runs:
-        return float(stats.wilcoxon(gaps[gaps != 0]).pvalue)
+        gaps = gaps[gaps != 0]
+        ties = len(np.unique(np.abs(gaps))) < len(
+            gaps
+        )  # the exact distribution knows none, and permuting takes seconds
+        return float(stats.wilcoxon(gaps, method="exact" if len(gaps) <= 25 and not ties else "asymptotic").pvalue)
     if np.ptp(gaps) == 0:  # the t of equal gaps is infinite, and two or three runs do not prove that much
         return None
     return float(stats.ttest_1samp(gaps, 0.0).pvalue)

@@ -44,6 +44,7 @@ class Stage:
     better="lower",
     of="rank correlation of the scores before and after the model is drawn anew",
     family=_FAMILY,
+    draws=1,  # random scores are blind to the model, so all of them get the same
     range=(-1.0, 1.0),
     undefined="it takes two words with different scores, before and after",
     paper=_PAPER,
@@ -68,6 +69,7 @@ def sanity_spearman(
     better="higher",
     of="share of the words whose score changes its sign when the model is drawn anew",
     family=_FAMILY,
+    draws=1,  # random scores are blind to the model, so all of them get the same
     signs=True,
     range=(0.0, 1.0),
     undefined="it takes a word whose score is not 0",
@@ -93,6 +95,7 @@ def sanity_sign_changes(
     better="higher",
     of="change of the scores, as a share of their size, when the model is drawn anew",
     family=_FAMILY,
+    draws=1,  # random scores are blind to the model, so all of them get the same
     range=(0.0, 1.0),
     undefined="it takes a word whose score is not 0",
     paper=_PAPER,
@@ -129,14 +132,13 @@ def randomisation_curve(
     """
     classifier.require({"train"}, "A randomisation curve")
     made = subject(classifier, examples, method, method_options or {}, target=target, seed=seed, **given)
-    targets = [classifier.label_number(one.label) for one in made.attributions]
     scores = [np.array(one.scores) for one in made.attributions]
     parts = list(_parts(classifier.model))
     stages = []
     for depth, part in enumerate(parts, start=1):
-        after = made.explain(randomised(classifier, depth, seed), examples, targets=targets)
+        after = made.explain(randomised(classifier, depth, seed), examples, targets=made.targets)
         checks = (spearman, _sign_changes, _magnitude_change)
-        stages.append(Stage(part, *(_mean(check, scores, after) for check in checks)))
+        stages.append(Stage(part, *(_mean(_compare(check, made.words, scores, after)) for check in checks)))
         if progress is not None:
             progress(depth, len(parts))
     return stages
@@ -220,8 +222,7 @@ def _compare(
     return np.array([how(old[p], new[p]) for p, old, new in zip(places, before, after, strict=True)])
 
 
-def _mean(how: Callable[..., float], before: Scores, after: Scores) -> float:
-    values = np.array([how(old, new) for old, new in zip(before, after, strict=True)])
+def _mean(values: NDArray[np.float64]) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
