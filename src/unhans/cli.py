@@ -300,9 +300,14 @@ def _print_comparison(found: Comparison, as_json: bool) -> None:
     if as_json:
         return _print_json(json.loads(to_json(found)))
     head, rows = found.table()
-    table = Table(*head, box=None, header_style="bold")
-    for row in rows:
-        table.add_row(*row)
+    table = Table(head[0], *head[2:], box=None, header_style="bold")  # the family is a line of its own
+    table.columns[0].no_wrap = True
+    told = ""
+    for metric, family, *cells in rows:
+        if family != told:
+            table.add_row(family, style="dim")
+            told = family
+        table.add_row(f"  {metric}", *cells)
     Console(markup=False).print(table)
     click.echo("* better than random scores (p < 0.05)\n")
     click.secho(_plain(found.verdict), bold=True)

@@ -112,7 +112,7 @@ def _metrics(
             f"{added.name} was added: metrics that erase words favour methods that erase them alike, "
             "so no verdict rests on them alone."
         )
-    return usable, notes
+    return sorted(usable, key=lambda entry: str(entry.facts["family"])), notes  # families together, as they are read
 
 
 def _obstacle(classifier: Classifier, entry: Entry, examples: Sequence[Example], means: Means) -> str:
