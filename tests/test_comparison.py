@@ -102,6 +102,19 @@ def test_methods_that_order_words_alike_are_within_noise():
     assert "leave_one_out(erase=delete, unit=probability) is within noise" in found.verdict
 
 
+def test_a_lead_that_other_texts_might_undo_is_within_noise():
+    classifier = tiny.transformer()
+    marked = [
+        Example(e.id, e.text, highlights=(Span(0, 9),), label=p.label)
+        for e, p in zip(SENTENCES, classifier.predict(SENTENCES), strict=True)
+    ]
+    methods = ["leave_one_out", "input_x_gradient"]
+    found = compare(classifier, marked, methods=methods, metrics=["auprc", "stability"])
+    first, second = found.methods
+    assert first.rank < second.rank
+    assert second.within_noise
+
+
 def test_where_only_erasure_is_asked_for_another_family_is_added():
     black_box = compare(BAG, EXAMPLES[:5], methods=["leave_one_out"], metrics=["deletion", "sufficiency"])
     assert {grade.metric for grade in black_box.grades} == {"deletion_auc", "sufficiency", "stability"}

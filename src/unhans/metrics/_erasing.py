@@ -27,7 +27,7 @@ def top(words: Words, scores: NDArray[np.float64], share: float, least: int = 1)
     if not 0 < share <= 1:
         raise BadOption(f"share must be above 0 and at most 1, not {share}.")
     n = len(words.open)
-    count = min(n, max(least, math.ceil(round(share * n, 9))))  # 0.7 × 10 is 7.000000000000001
+    count = min(n, max(least, math.ceil(round(share * n, 9))))  # 0.28 × 25 is 7.000000000000001
     return sorted(words.open, key=lambda position: -scores[position])[:count]
 
 
