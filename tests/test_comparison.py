@@ -131,9 +131,9 @@ def test_another_family_is_not_added_where_there_is_one():
 def test_what_is_left_out_is_said_with_the_reason():
     found = compare(BAG, EXAMPLES[:5], methods=["leave_one_out"])
     notes = " ".join(found.notes)
-    assert "token_iou is left out: token_iou needs examples with highlights" in notes
-    assert "deletion_mlm_auc is left out: deletion_mlm_auc needs language_model=" in notes
-    assert "sanity_spearman is left out: sanity_spearman needs train" in notes
+    assert "token_iou, token_precision, token_recall: needs examples with highlights" in notes
+    assert "Left out: deletion_mlm_auc: needs language_model=" in notes
+    assert "sanity_spearman: needs train" in notes
     assert "roar" not in notes + repr(found)  # training is for those who ask for it
 
 

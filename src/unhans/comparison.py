@@ -96,12 +96,13 @@ def _metrics(
     """The metrics that can run here, and a sentence for each that cannot or was added."""
     wanted = [entry for entry in metric if "train" not in entry.asks] if asked is None else [metric[n] for n in asked]
     usable: list[Entry] = []
-    notes = []
+    obstacles: dict[str, list[str]] = {}
     for entry in dict.fromkeys(wanted):
         if reason := _obstacle(classifier, entry, examples, means):
-            notes.append(f"{entry.name} is left out: {reason}")
+            obstacles.setdefault(reason.removeprefix(f"{entry.name} "), []).append(entry.name)
         else:
             usable.append(entry)
+    notes = [f"Left out: {', '.join(names)}: {reason}" for reason, names in obstacles.items()]
     if not usable:
         raise BadOption("None of these metrics can be used here. " + " ".join(notes))
     if all("erasure" in entry.facts["family"] for entry in usable):

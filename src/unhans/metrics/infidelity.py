@@ -8,13 +8,12 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unhans.attributions._erasing import log_odds
 from unhans.errors import BadOption
 from unhans.metrics import metric
 from unhans.metrics._erasing import BY_DELETION, probabilities
 from unhans.model import Classifier
 from unhans.text import Words
-
-_LEAST = 1e-6  # as in attributions: probabilities stay this far from 0 and 1, so that log-odds are finite
 
 
 @metric(
@@ -53,8 +52,7 @@ def infidelity(
         if not len(drawn):
             values.append(np.nan)
             continue
-        clipped = np.clip(p, _LEAST, 1 - _LEAST)
-        odds = np.log(clipped) - np.log1p(-clipped)
+        odds = log_odds(p)
         falls, told = odds[0] - odds[1:], drawn @ line
         scale = max(0.0, float(told @ falls) / float(told @ told)) if told.any() else 0.0
         values.append(float(np.mean((scale * told - falls) ** 2)))
