@@ -508,8 +508,8 @@ class Comparison(_Drawn):
         for metric in dict.fromkeys(grade.metric for grade in self.grades):
             own = {grade.method: grade for grade in self.grades if grade.metric == metric}
             first = next(iter(own.values()))
-            cells = [f"{own[r].value:.3f}{'*' if own[r].beats_random else ''}" if r in own else "–" for r in recipes]
-            random = "–" if first.random is None else f"{first.random:.3f}"
+            cells = [f"{own[r].value:.3g}{'*' if own[r].beats_random else ''}" if r in own else "–" for r in recipes]
+            random = "–" if first.random is None else f"{first.random:.3g}"
             rows.append((metric, first.family, first.better, *cells, random))
         return ("metric", "family", "better", *names, "random"), rows
 
