@@ -168,7 +168,10 @@ def test_methods_lists_every_member_with_options_and_as_json():
     assert "leave_one_out (loo, occlusion)" in run("methods").output
     assert "erase=delete" in run("methods", "attributions").output
     listed = json.loads(run("methods", "--json").stdout)
-    assert {entry["family"] for entry in listed} == {"attributions", "bugs"}
+    assert {entry["family"] for entry in listed} == {"attributions", "bugs", "metrics"}
+    assert next(entry for entry in listed if entry["name"] == "deletion_auc")["favours"].startswith(
+        "methods that delete"
+    )
     loo = next(entry for entry in listed if entry["name"] == "leave_one_out")
     assert loo["options"][0]["choices"] == ["delete", "mask", "unk", "pad"]
 
