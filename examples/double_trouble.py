@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from unhans.metrics import Means, Measurement, measurement, metric, subject_of
 
 import unhans
 from unhans.attributions import attribute
 from unhans.language_model import LanguageModel
+from unhans.metrics import Means, Measurement, measurement, metric, subject_of
 from unhans.model import TransformerClassifier
 from unhans.scoring import ScoreCache
 from unhans.text import Hole, Words, visible_form

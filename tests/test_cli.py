@@ -174,7 +174,10 @@ def test_methods_lists_every_member_with_options_and_as_json():
     assert "leave_one_out (loo, occlusion)" in run("methods").output
     assert "erase=delete" in run("methods", "attributions").output
     listed = json.loads(run("methods", "--json").stdout)
-    assert {entry["family"] for entry in listed} == {"attributions", "bugs"}
+    assert {entry["family"] for entry in listed} == {"attributions", "bugs", "metrics"}
+    assert next(entry for entry in listed if entry["name"] == "deletion_auc")["favours"].startswith(
+        "methods that delete"
+    )
     loo = next(entry for entry in listed if entry["name"] == "leave_one_out")
     assert loo["options"][0]["choices"] == ["delete", "mask", "unk", "pad"]
 
@@ -328,3 +331,46 @@ def test_a_method_gets_the_language_model_and_examples_it_asks_for(model, tmp_pa
     assert (tmp_path / "p/language_model").is_dir()
     assert run("explain", str(tmp_path / "p"), "--method", "filled").exit_code == 0
     assert [n for _, n in filled] == [3, 3, 3]
+
+
+COMPARED = ("--methods", "leave_one_out,input_x_gradient", "--metrics", "deletion,stability")
+
+
+def test_compare_shows_a_table_and_a_sentence(model, data):
+    done = run("compare", "--model", model, "--data", data, *COMPARED)
+    assert done.exit_code == 0, done.output
+    assert "deletion_auc" in done.output
+    assert "On these 3 texts" in done.output
+    assert "- deletion_auc: Favours methods that delete words" in done.output
+
+
+def test_compare_prints_json(tmp_path, model, data):
+    run("init", str(tmp_path / "p"), "--model", model, "--data", data)
+    done = run("compare", str(tmp_path / "p"), *COMPARED, "--examples", "2", "--json")
+    told = json.loads(done.stdout)
+    assert told["examples"] == 2
+    assert {row["method"]["name"] for row in told["methods"]} == {"leave_one_out", "input_x_gradient"}
+
+
+def test_compare_keeps_the_training_split_apart(tmp_path, model):
+    path = tmp_path / "d.jsonl"
+    rows = [{"text": f"soup {n}", "label": "positive", "split": "train" if n < 6 else "test"} for n in range(8)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("compare", "--model", model, "--data", str(path), "--metrics", "stability", "--json")
+    assert json.loads(done.stdout)["examples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "Give a project"),
+        (("--text-column", "x"), "Give a project"),
+        (("--methods", "leave_one"), "leave_one_out"),
+        (("--metrics", "deletions"), "deletion_auc"),
+    ],
+)
+def test_compare_refuses_what_is_missing_or_unknown(model, data, words, told):
+    named = ("--model", model, "--data", data) if words and "column" not in words[0] else ()
+    done = run("compare", *named, *words)
+    assert done.exit_code == 2
+    assert told in done.output

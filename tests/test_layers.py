@@ -20,8 +20,8 @@ LAYERS = (
     {"loading", "training"},
     {"language_model"},
     {"attributions"},
-    {"task"},
-    {"project", "catalogue"},
+    {"task", "metrics"},
+    {"project", "catalogue", "comparison"},
     {"demo"},
     {"cli"},
 )

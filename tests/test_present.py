@@ -8,8 +8,11 @@ import unhans
 from unhans.present import heat_block, heat_line, html_page, printable, scale
 from unhans.types import (
     Attribution,
+    Comparison,
     Example,
+    Grade,
     Prediction,
+    RankedMethod,
     RankedWord,
     Recipe,
     Span,
@@ -32,12 +35,16 @@ RECIPE = Recipe("attributions", "x")
 
 def drawn(payload):
     """Every noun that is drawn, with the payload in each of its texts."""
+    recipe = Recipe("attributions", payload, (("by", payload),))
+    grade = Grade(payload, recipe, 1.0, 0.5, 1.5, 0.2, 0.01, "higher", payload, 3, 0, payload, recipe, "r")
     return [
         Example("<b>" + payload, payload, payload, label=payload, group=payload, split=payload),
         Prediction(payload, (payload, "other"), (0.4, 0.6), "r"),
         Attribution(payload, payload, (payload, "b"), (Span(0, 1), Span(2, 3)), (1.0, -0.5), RECIPE, "r", unread=(1,)),
         Suspects((Suspect(payload, payload, 1.0, 0.1, 0.1, 0.1, 0.001, 3, (payload,)),), RECIPE, "r"),
         WordRanking(payload, (RankedWord(payload, 1.0, 0.1, 3, ("a",)),), RECIPE, "r"),
+        grade,
+        Comparison((grade,), (RankedMethod(recipe, 1.0, 0, 1, False),), payload, (payload,), 3, "r"),
     ]
 
 

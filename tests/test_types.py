@@ -15,17 +15,20 @@ from hypothesis import strategies as st
 from unhans.types import (
     NOUNS,
     Attribution,
+    Comparison,
     Counterfactual,
     Edit,
     Example,
     Expectation,
     Feedback,
     FlipRating,
+    Grade,
     Influence,
     Measure,
     Neighbour,
     NeighbourRating,
     Prediction,
+    RankedMethod,
     RankedWord,
     Recipe,
     Relabel,
@@ -96,6 +99,10 @@ answers = (
 measures = st.builds(
     Measure, text, text, maybe | number, number, maybe | number, maybe | number, st.sampled_from(["higher", "lower"])
 )
+ways = st.sampled_from(["higher", "lower"])
+numbers = [maybe | number] * 4
+grades = st.builds(Grade, text, recipes, number, *numbers, ways, text, count, count, text, recipes, text)
+ranked_methods = st.builds(RankedMethod, recipes, number, count, count, st.booleans(), text)
 NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Recipe: recipes,
     Example: examples,
@@ -128,6 +135,16 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
         texts,
         maybe | recipes,
     ),
+    Grade: grades,
+    Comparison: st.builds(
+        Comparison,
+        st.lists(grades, max_size=2).map(tuple),
+        st.lists(ranked_methods, max_size=2).map(tuple),
+        text,
+        texts,
+        count,
+        text,
+    ),
 }
 RECIPE = Recipe("attribution", "lime")
 SCHEMA = json_schema()
@@ -159,6 +176,7 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         Span,
         Edit,
         Neighbour,
+        RankedMethod,
         RankedWord,
         Suspect,
         WordVote,

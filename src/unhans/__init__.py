@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unhans.attributions import attribute
     from unhans.bugs import plant
+    from unhans.comparison import compare
     from unhans.data import read, write
     from unhans.errors import UnhansError
     from unhans.figures import save
     from unhans.language_model import LanguageModel
     from unhans.loading import load
+    from unhans.metrics import measure
     from unhans.project import Project
     from unhans.task import rank_words, suspects
     from unhans.training import Schedule, fit
@@ -24,9 +26,11 @@ _HOMES = {
     "Schedule": "training",
     "UnhansError": "errors",
     "attribute": "attributions",
+    "compare": "comparison",
     "fit": "training",
     "from_json": "types",
     "load": "loading",
+    "measure": "metrics",
     "plant": "bugs",
     "rank_words": "task",
     "read": "data",
@@ -42,9 +46,11 @@ __all__ = [
     "Schedule",
     "UnhansError",
     "attribute",
+    "compare",
     "fit",
     "from_json",
     "load",
+    "measure",
     "plant",
     "rank_words",
     "read",

@@ -7,12 +7,16 @@ from typing import Any
 
 from unhans.attributions import attribution
 from unhans.bugs import bug
+from unhans.metrics import metric
 from unhans.registry import Entry, Option, Registry
 
-FAMILIES: dict[str, Registry] = {family.family: family for family in (attribution, bug)}
+_GIVEN = {"background": "background", "language_model": "language model", "train": "training examples"}
+_TOLD = ("better", "of", "favours")  # facts that only some families have
+FAMILIES: dict[str, Registry] = {family.family: family for family in (attribution, bug, metric)}
 QUESTIONS = {
     "attributions": "How much does each word speak for the label?",
     "bugs": "Which mistakes can be planted, so that the truth is known?",
+    "metrics": "How far can these explanations be trusted?",
 }
 
 
@@ -26,6 +30,7 @@ def describe(entry: Entry) -> dict[str, Any]:
         "needs": _needs(entry),
         "paper": entry.facts.get("paper"),
         "random": entry.random,
+        **{fact: entry.facts[fact] for fact in _TOLD if fact in entry.facts},
         "differentiable": "create_graph" in entry.asks,
         "options": [
             {"name": o.name, "kind": o.kind, "default": o.default, "choices": list(o.choices), "help": o.help}
@@ -57,8 +62,8 @@ def kind_of(option: Option) -> str:
 
 def _needs(entry: Entry) -> list[str]:
     """What a user must have: abilities of the classifier, then what must be given besides."""
-    given = [name for name in ("background", "language_model") if name in entry.asks]
-    return [*sorted(entry.needs), *(name.replace("_", " ") for name in given)]
+    given = [told for name, told in _GIVEN.items() if name in entry.asks]
+    return [*sorted(entry.needs), *given, *(["highlights"] if entry.facts.get("highlights") else [])]
 
 
 def _alias(entry: Entry) -> str:

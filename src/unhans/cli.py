@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from unhans.project import Project
     from unhans.registry import Entry
     from unhans.scoring import ScoreCache
-    from unhans.types import Attributions, Example, Prediction, Suspects, WordRanking
+    from unhans.types import Attributions, Comparison, Example, Prediction, Suspects, WordRanking
 
 _SHOWN = 20
 _BACKGROUND = 200  # examples to compare with, for methods that do
@@ -294,6 +294,53 @@ def words(  # noqa: PLR0917 - click passes them by name
 
 
 @main.command()
+@_source_options
+@click.option("--methods", help="Attribution methods, with commas; by default some that take no sampling.")
+@click.option("--metrics", help="Metrics, with commas; by default all that can be used and train no models.")
+@click.option("--examples", "n", type=click.IntRange(1), default=100, show_default=True, help="Drawn by the seed.")
+@click.option("--language-model", metavar="FOLDER", help="Masked language model, for metrics and methods that fill.")
+@click.option("--budget", type=click.FloatRange(0), default=600.0, show_default=True, help="Seconds.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+def compare(  # noqa: PLR0917 - click passes them by name
+    methods: str | None,
+    metrics: str | None,
+    n: int,
+    language_model: str | None,
+    budget: float,
+    seed: int,
+    as_json: bool,
+    **source: Any,
+) -> None:
+    """Find out which attribution methods to trust on a project's data, a data file, or texts given here.
+
+    A split called train is kept apart, for metrics that train models and methods that need texts to compare with.
+    """
+    from unhans.comparison import compare, usual_methods
+    from unhans.language_model import LanguageModel
+    from unhans.project import sample
+
+    on = _open(**source)
+    train = on.corpus.split("train") if "train" in on.corpus.splits else None
+    rest = [example for example in on.corpus if train is None or example.split != "train"] or list(on.corpus)
+    with _bar("Comparing") as progress:
+        found = compare(
+            on.classifier,
+            sample(rest, n, seed),
+            methods=usual_methods(on.classifier) if methods is None else _names(methods),
+            metrics=None if metrics is None else _names(metrics),
+            language_model=LanguageModel.open(language_model) if language_model else None,
+            background=sample(train or rest, _BACKGROUND, seed),
+            train=train,
+            budget=budget,
+            seed=seed,
+            progress=progress,
+            cache=_cache(on),
+        )
+    return _print_comparison(found, as_json)
+
+
+@main.command()
 @click.argument("family", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print everything about every method as JSON.")
 def methods(family: str | None, as_json: bool) -> None:
@@ -508,6 +555,35 @@ def _print_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None
     for row in rows:
         table.add_row(*(Text(_plain(cell)) for cell in row))
     Console().print(table)
+
+
+def _print_comparison(found: Comparison, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unhans.types import to_json
+
+    if as_json:
+        return _print_json(json.loads(to_json(found)))
+    head, rows = found.table()
+    table = Table(head[0], *head[2:], box=None, header_style="bold")  # the family is a line of its own
+    table.columns[0].no_wrap = True
+    told = ""
+    for metric, family, *cells in rows:
+        if family != told:
+            table.add_row(family, style="dim")
+            told = family
+        table.add_row(f"  {metric}", *cells)
+    Console(markup=False).print(table)
+    click.echo("* better than random scores (p < 0.05)\n")
+    click.secho(_plain(found.verdict), bold=True)
+    for note in found.notes:
+        click.echo(f"- {_plain(note)}")
+    return None
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 def _read(source: Any, columns: dict[str, str | None]) -> Corpus:

@@ -17,7 +17,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
-from unhans.types import Attribution, Example, Prediction, RankedWord, Suspect, Suspects, WordRanking, to_html
+from unhans.types import (
+    Attribution,
+    Comparison,
+    Example,
+    Grade,
+    Prediction,
+    RankedWord,
+    Suspect,
+    Suspects,
+    WordRanking,
+    to_html,
+)
 
 Colour = tuple[int, int, int]
 
@@ -277,6 +288,22 @@ def suspect_cells(row: Suspect) -> tuple[str, ...]:
     """One line of a table of suspects, under `SUSPECT_HEAD`."""
     shares = (f"{row.weight:.1%}", f"{row.coverage:.1%}", f"{row.disagreement:.1%}")
     return row.word, row.label, f"{row.score:+.3f}", *shares, f"{row.damage:.4f}", str(row.count)
+
+
+@to_html.register
+def _(noun: Grade) -> str:
+    told = [("value", noun.value), ("from", noun.low), ("to", noun.high), ("random scores", noun.random), ("p", noun.p)]
+    rows = [(name, f"{value:.3g}") for name, value in told if value is not None]
+    rows += [("examples", str(noun.examples)), ("undefined", str(noun.undefined))]
+    caption = f"{noun.method} by {noun.recipe} · {noun.better} is better · {noun.note}"
+    return html_table((noun.metric, noun.family), rows, caption)
+
+
+@to_html.register
+def _(noun: Comparison) -> str:
+    notes = "".join(f"<li>{safe_html(note)}</li>" for note in noun.notes)
+    table = html_table(*noun.table(), "* better than random scores (p < 0.05)")
+    return f"<div><p><b>{safe_html(noun.verdict)}</b></p>{table}<ul>{notes}</ul></div>"
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

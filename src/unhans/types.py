@@ -467,6 +467,99 @@ class Report:
     recipe: Recipe | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Grade(_Drawn):
+    """How one attribution method did by one metric: the mean over examples, and what random scores would have got."""
+
+    metric: str
+    method: Recipe
+    value: float
+    low: float | None  # 95 % interval of the mean; None where there is only one value
+    high: float | None
+    random: float | None  # the same metric on random scores; None where it is not defined for them
+    p: float | None  # how often chance alone would part the method from random scores this far
+    better: Literal["higher", "lower"]
+    family: str  # metrics of one family tend to agree with each other, whoever is right
+    examples: int  # on which it is defined
+    undefined: int  # examples on which it is not; they are not in the mean
+    note: str  # what must be known to read the number
+    recipe: Recipe
+    revision: str
+
+    def __post_init__(self) -> None:
+        known = (self.value, self.low, self.high, self.random, self.p)
+        _finite("the numbers of a grade", tuple(value for value in known if value is not None))
+
+    @property
+    def beats_random(self) -> bool:
+        """Whether it is better than random scores, and hardly by chance."""
+        if self.random is None or self.p is None or self.p >= 0.05:
+            return False
+        return self.value > self.random if self.better == "higher" else self.value < self.random
+
+    def __repr__(self) -> str:
+        interval = (
+            "" if self.low is None or self.high is None else f" (95 % interval {self.low:.3g} to {self.high:.3g})"
+        )
+        lines = [f"{self.recipe} of {self.method}: {self.value:.3g}{interval}, {self.better} is better"]
+        if self.random is not None:
+            chance = "" if self.p is None else f", p = {self.p:.2g}"
+            verdict = "better than random" if self.beats_random else "not better than random"
+            lines.append(f"random scores get {self.random:.3g}{chance}: {verdict}")
+        without = f", undefined on {self.undefined} more" if self.undefined else ""
+        lines.append(f"{self.family}, on {self.examples} examples{without}")
+        return "\n  ".join(lines + ([self.note] if self.note else []))
+
+
+@dataclass(frozen=True, slots=True)
+class RankedMethod:
+    """One method in a `Comparison`."""
+
+    method: Recipe
+    rank: float  # mean over the families of metrics of the mean rank inside each; 1 is the best possible
+    beats_random: int  # metrics by which it is better than random scores
+    contests: int  # metrics by which it could be
+    within_noise: bool  # other texts of the same kind might have put it first
+    warning: str = ""  # why it is not to be recommended, whatever its rank
+
+    def __post_init__(self) -> None:
+        _finite("rank", (self.rank,))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Drawn):
+    """Several attribution methods by several metrics, and what follows from it."""
+
+    grades: tuple[Grade, ...]
+    methods: tuple[RankedMethod, ...]  # to be trusted most first
+    verdict: str
+    notes: tuple[str, ...]
+    examples: int
+    revision: str
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Head and rows for printing: a metric a row, a method a column; `*` is better than random."""
+        recipes = [row.method for row in self.methods]
+        plain = [recipe.name for recipe in recipes]
+        names = [name if plain.count(name) == 1 else str(recipe) for name, recipe in zip(plain, recipes, strict=True)]
+        rows = []
+        for metric in dict.fromkeys(grade.metric for grade in self.grades):
+            own = {grade.method: grade for grade in self.grades if grade.metric == metric}
+            first = next(iter(own.values()))
+            cells = [f"{own[r].value:.3g}{'*' if own[r].beats_random else ''}" if r in own else "–" for r in recipes]
+            random = "–" if first.random is None else f"{first.random:.3g}"
+            rows.append((metric, first.family, first.better, *cells, random))
+        return ("metric", "family", "better", *names, "random"), rows
+
+    def __repr__(self) -> str:
+        head, rows = self.table()
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+        ]
+        return "\n".join([*lines, "* better than random scores (p < 0.05)", self.verdict, *self.notes])
+
+
 Explanation = Attribution | WordRanking | Suspects | Counterfactual | Influence
 NOUNS = (
     Example,
@@ -479,6 +572,8 @@ NOUNS = (
     Feedback,
     Revision,
     Report,
+    Grade,
+    Comparison,
     Recipe,
 )
 

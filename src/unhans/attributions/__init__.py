@@ -158,14 +158,18 @@ def _offer(
 ) -> dict[str, Any]:
     """Words and targets for methods that query; a batch and tensors for those that differentiate."""
     if "batch" not in entry.asks:
-        return {"classifier": classifier, "targets": targets, "words": [_words(classifier, e, units) for e in examples]}
+        return {
+            "classifier": classifier,
+            "targets": targets,
+            "words": [readable_words(classifier, e, units) for e in examples],
+        }
     assert isinstance(classifier, TransformerClassifier)  # `needs` has made sure
     made = classifier.batch(examples)
     goals = torch.tensor(targets, device=made.ids.device)
     return {"classifier": classifier, "targets": goals, "words": made.words, "batch": made}
 
 
-def _words(classifier: Classifier, example: Example, units: Unit) -> Words:
+def readable_words(classifier: Classifier, example: Example, units: Unit) -> Words:
     """The words of an example as this model can read them."""
     tails = classifier.unread(example)
     gone = [n for n, span in enumerate(Words(example).spans) if any(_inside(span, t) for t in tails)] if tails else ()
@@ -191,7 +195,7 @@ class _Wrapping:
     summed: bool  # whether scores came word by word, to be added up where units are larger
 
     def __call__(self, example: Example, label: str, line: Any) -> Attribution:
-        units = _words(self.classifier, example, self.terms.unit)
+        units = readable_words(self.classifier, example, self.terms.unit)
         unread = tuple(n for n in range(len(units)) if n not in set(units.open))
         scores = line.scores if isinstance(line, Estimate) else line
         if self.summed:

@@ -1,0 +1,236 @@
+"""Sanity checks: an explanation of a model must change when the model does (Adebayo et al. 2018).
+
+Weights are drawn anew from the top of the model downwards. A method whose scores stay as they were explains the text,
+not the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from unhans.errors import BadData
+from unhans.metrics import Explain, metric, spearman, subject
+from unhans.model import TransformerClassifier
+from unhans.scoring import Progress
+from unhans.text import Words
+from unhans.types import Example
+
+Depth = Annotated[Literal["head", "half", "all"], "how much of the model is drawn anew, from the top down"]
+Scores = Sequence[NDArray[np.float64]]
+_FAMILY = "dependence on the model"
+_PAPER = "arXiv:1810.03292"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The scores after all weights from the head down to this part were drawn anew; means over the examples."""
+
+    part: str
+    spearman: float  # 1: as before; NaN where no example has an order
+    sign_changes: float
+    magnitude_change: float
+
+
+@metric(
+    needs={"train"},
+    better="lower",
+    of="rank correlation of the scores before and after the model is drawn anew",
+    family=_FAMILY,
+    draws=1,  # random scores are blind to the model, so all of them get the same
+    range=(-1.0, 1.0),
+    undefined="it takes two words with different scores, before and after",
+    paper=_PAPER,
+)
+def sanity_spearman(
+    classifier: TransformerClassifier,
+    examples: Sequence[Example],
+    words: Sequence[Words],
+    scores: Scores,
+    targets: Sequence[int],
+    explain: Explain,
+    rng: np.random.Generator,
+    *,
+    depth: Depth = "head",
+) -> NDArray[np.float64]:
+    """How far the order of the words survives when the model's weights are drawn anew."""
+    return _compare(spearman, words, scores, _again(classifier, examples, targets, explain, rng, depth))
+
+
+@metric(
+    needs={"train"},
+    better="higher",
+    of="share of the words whose score changes its sign when the model is drawn anew",
+    family=_FAMILY,
+    draws=1,  # random scores are blind to the model, so all of them get the same
+    signs=True,
+    range=(0.0, 1.0),
+    undefined="it takes a word whose score is not 0",
+    paper=_PAPER,
+)
+def sanity_sign_changes(
+    classifier: TransformerClassifier,
+    examples: Sequence[Example],
+    words: Sequence[Words],
+    scores: Scores,
+    targets: Sequence[int],
+    explain: Explain,
+    rng: np.random.Generator,
+    *,
+    depth: Depth = "head",
+) -> NDArray[np.float64]:
+    """Share of the words that speak for the label before and against it after the weights are drawn anew, or back."""
+    return _compare(_sign_changes, words, scores, _again(classifier, examples, targets, explain, rng, depth))
+
+
+@metric(
+    needs={"train"},
+    better="higher",
+    of="change of the scores, as a share of their size, when the model is drawn anew",
+    family=_FAMILY,
+    draws=1,  # random scores are blind to the model, so all of them get the same
+    range=(0.0, 1.0),
+    undefined="it takes a word whose score is not 0",
+    paper=_PAPER,
+)
+def sanity_magnitude_change(
+    classifier: TransformerClassifier,
+    examples: Sequence[Example],
+    words: Sequence[Words],
+    scores: Scores,
+    targets: Sequence[int],
+    explain: Explain,
+    rng: np.random.Generator,
+    *,
+    depth: Depth = "head",
+) -> NDArray[np.float64]:
+    """How much the scores change when the weights are drawn anew: 0 not at all, 1 as much as they can."""
+    return _compare(_magnitude_change, words, scores, _again(classifier, examples, targets, explain, rng, depth))
+
+
+def randomisation_curve(
+    classifier: TransformerClassifier,
+    examples: Sequence[Example],
+    *,
+    method: str = "leave_one_out",
+    method_options: dict[str, Any] | None = None,
+    target: str | int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **given: Any,
+) -> list[Stage]:
+    """The three checks after each part of the model, from the head down to the embeddings, was drawn anew as well.
+
+    `given` is what `attribute` takes besides: background, language_model, cache, cancelled.
+    """
+    classifier.require({"train"}, "A randomisation curve")
+    made = subject(classifier, examples, method, method_options or {}, target=target, seed=seed, **given)
+    scores = [np.array(one.scores) for one in made.attributions]
+    parts = list(_parts(classifier.model))
+    stages = []
+    for depth, part in enumerate(parts, start=1):
+        after = made.explain(randomised(classifier, depth, seed), examples, targets=made.targets)
+        checks = (spearman, _sign_changes, _magnitude_change)
+        stages.append(Stage(part, *(_mean(_compare(check, made.words, scores, after)) for check in checks)))
+        if progress is not None:
+            progress(depth, len(parts))
+    return stages
+
+
+def randomised(classifier: TransformerClassifier, depth: int, seed: int) -> TransformerClassifier:
+    """A copy whose `depth` uppermost parts have new random weights.
+
+    The head gets Xavier's weights and no bias, norms become neutral, all other weights are normal with the spread they
+    had, so that the model stays a model of its kind and only forgets.
+    """
+    copy = classifier.clone()
+    drawn = torch.Generator().manual_seed(seed)
+    norms = {
+        name for name, module in copy.model.named_modules() if "norm" in type(module).__name__.lower()
+    }  # LayerNorm, RMSNorm and the architectures' own
+    parts = _parts(copy.model)
+    with torch.no_grad():
+        for part in list(parts)[:depth]:
+            for name, weight in parts[part]:
+                owner, _, kind = name.rpartition(".")
+                if owner in norms:
+                    weight.fill_(0.0 if kind == "bias" else 1.0)
+                elif part == "head" and weight.ndim < 2:
+                    weight.zero_()
+                elif part == "head":
+                    reach = math.sqrt(6 / (weight.shape[0] + weight.shape[1]))
+                    weight.copy_((torch.rand(weight.shape, generator=drawn) * 2 - 1) * reach)
+                else:
+                    weight.copy_(torch.randn(weight.shape, generator=drawn) * float(weight.float().std(correction=0)))
+    return copy
+
+
+def _parts(model: nn.Module) -> dict[str, list[tuple[str, nn.Parameter]]]:
+    """The parameters from the top of a Hugging Face model down: head (with pooler), layers, embeddings.
+
+    Layers are the longest list of modules; what is registered before them is below them, and what has to do with
+    embedding is too, wherever it is registered.
+    """
+    stacks = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.ModuleList)]
+    stack, layers = max(stacks, key=lambda pair: len(pair[1]), default=("", []))
+    embedding = {name for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
+    parts: dict[str, list[tuple[str, nn.Parameter]]] = {"head": []}
+    parts |= {f"layer {number + 1}": [] for number in reversed(range(len(layers)))}
+    parts["embeddings"] = []
+    above = not stacks
+    for name, weight in model.named_parameters():
+        if stack and name.startswith(f"{stack}."):
+            above = True
+            parts[f"layer {int(name[len(stack) + 1 :].partition('.')[0]) + 1}"].append((name, weight))
+        elif not above or "embed" in name or name.rpartition(".")[0] in embedding:
+            parts["embeddings"].append((name, weight))
+        else:
+            parts["head"].append((name, weight))
+    if not parts["head"]:
+        raise BadData("This model has no weights above its layers, so there is no head to draw anew.")
+    return {part: weights for part, weights in parts.items() if weights}
+
+
+def _again(
+    classifier: TransformerClassifier,
+    examples: Sequence[Example],
+    targets: Sequence[int],
+    explain: Explain,
+    rng: np.random.Generator,
+    depth: str,
+) -> Scores:
+    """The same labels explained for a model drawn anew to this depth."""
+    n = len(_parts(classifier.model))
+    parts = {"head": 1, "half": 1 + math.ceil((n - 2) / 2), "all": n}[depth]
+    return explain(randomised(classifier, parts, int(rng.integers(2**31))), examples, targets=targets)
+
+
+def _compare(
+    how: Callable[[NDArray[np.float64], NDArray[np.float64]], float],
+    words: Sequence[Words],
+    before: Scores,
+    after: Scores,
+) -> NDArray[np.float64]:
+    places = [list(one.open) for one in words]
+    return np.array([how(old[p], new[p]) for p, old, new in zip(places, before, after, strict=True)])
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _sign_changes(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
+    said = (old != 0) | (new != 0)
+    return float((np.sign(old) != np.sign(new))[said].mean()) if said.any() else float("nan")
+
+
+def _magnitude_change(old: NDArray[np.float64], new: NDArray[np.float64]) -> float:
+    size = np.abs(old).sum() + np.abs(new).sum()
+    return float(np.abs(old - new).sum() / size) if size > 0 else float("nan")
