@@ -63,7 +63,11 @@ def kind_of(option: Option) -> str:
 def _needs(entry: Entry) -> list[str]:
     """What a user must have: abilities of the classifier, then what must be given besides."""
     given = [told for name, told in _GIVEN.items() if name in entry.asks]
-    return [*(need.replace("_", " ") for need in sorted(entry.needs)), *given, *(["highlights"] if entry.facts.get("highlights") else [])]
+    return [
+        *(need.replace("_", " ") for need in sorted(entry.needs)),
+        *given,
+        *(["highlights"] if entry.facts.get("highlights") else []),
+    ]
 
 
 def _alias(entry: Entry) -> str:

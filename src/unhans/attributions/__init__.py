@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -104,7 +103,7 @@ def attribute(
                 raise Cancelled(f"Stopped after {len(lines)} of {len(examples)} explanations.")
             some, goals = [examples[n] for n in numbers], [targets[n] for n in numbers]
             offered = _offer(classifier, entry, some, goals, units) | extras
-            offered["rngs"] = [np.random.default_rng([seed, _number(example)]) for example in some]
+            offered["rngs"] = [generator(seed, example) for example in some]
             scores = entry(offered, **options)
             found = list(scores.detach().cpu().double().numpy()) if isinstance(scores, Tensor) else scores
             lines.update(zip(numbers, found, strict=True))
@@ -129,6 +128,11 @@ def terms_of(entry: Entry, options: Mapping[str, Any], units: Unit = "word") -> 
     if callable(terms):
         terms = terms(entry.settings(options))
     return Terms(terms.space, terms.baseline, terms.aggregation, terms.signed, units, terms.warning)
+
+
+def generator(seed: int, example: Example) -> np.random.Generator:
+    """A generator of the text's own, so that neither order nor company changes what is drawn for it."""
+    return np.random.default_rng([seed, int(example.text_hash, 16)])
 
 
 def _targets(
@@ -178,11 +182,6 @@ def readable_words(classifier: Classifier, example: Example, units: Unit) -> Wor
 
 def _inside(span: Span, tail: Span) -> bool:
     return span.part == tail.part and tail.start <= span.start < tail.end
-
-
-def _number(example: Example) -> int:
-    """A seed of the text's own, so that neither order nor batch mates change what is drawn for it."""
-    return int.from_bytes(blake2b(example.text_hash.encode(), digest_size=8).digest())
 
 
 @dataclass(frozen=True)

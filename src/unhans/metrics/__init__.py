@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from unhans.attributions import attribute, readable_words
+from unhans.attributions import attribute, generator, readable_words
+from unhans.attributions._surrogates import spearman as alike
 from unhans.errors import BadData, BadOption
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier, as_examples
@@ -280,12 +281,7 @@ def spearman(first: Values, second: Values) -> float:
     """Rank correlation; NaN where one of them has no order."""
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
-    return float(np.corrcoef(stats.rankdata(first), stats.rankdata(second))[0, 1])
-
-
-def generator(seed: int, example: Example) -> np.random.Generator:
-    """A generator of the text's own, so that neither order nor company changes what is drawn for it."""
-    return np.random.default_rng([seed, int(example.text_hash, 16)])
+    return alike(first, second)
 
 
 @dataclass(frozen=True)
