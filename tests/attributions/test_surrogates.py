@@ -122,7 +122,7 @@ def test_a_clear_case_stops_early_and_its_neighbour_goes_on(method):
 
 @pytest.mark.parametrize("method", SAMPLED)
 def test_a_stricter_tolerance_asks_more_and_none_asks_for_all(method):
-    classifier = tiny.transformer()
+    classifier = tiny.bag_of_words({word: 0.1 * n - 1 for n, word in enumerate(LONG.text.split())})
     asked = [
         attribute(classifier, [LONG], method=method, num_samples=1000, tolerance=tolerance)[0].asked
         for tolerance in (0.5, 0.02, 0.0)
