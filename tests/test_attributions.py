@@ -9,7 +9,7 @@ from unhans.attributions import attribute
 from unhans.errors import BadData, BadOption, Cancelled
 from unhans.scoring import ScoreCache
 from unhans.task import rank_words
-from unhans.types import Example
+from unhans.types import Attribution, Example, from_json
 
 EXAMPLES = [Example(str(n), text) for n, text in enumerate(["Good film", "good soup", "bad soup", "bad GOOD"])]
 MODEL = tiny.bag_of_words({"good": 1.0, "Good": 1.0, "GOOD": 1.0, "bad": -2.0})
@@ -101,3 +101,40 @@ def test_rare_words_are_left_out_and_total_prefers_common_ones():
 def test_ranking_for_a_label_nobody_explained_is_an_error():
     with pytest.raises(BadData, match="nothing to rank"):
         rank_words(attribute(MODEL, EXAMPLES, target="positive"), label="negative")
+
+
+def test_attributions_become_plain_data_lines_tables_and_pages():
+    found = attribute(MODEL, EXAMPLES, target="positive")
+    assert [from_json(Attribution, line) for line in found.to_json().splitlines()] == list(found)
+    assert found.to_dict()[0]["words"] == ["Good", "film"]
+    table = found.to_dataframe()
+    assert list(table["word"][:2]) == ["Good", "film"]
+    assert table["score"].sum() == pytest.approx(sum(score for one in found for score in one.scores))
+    assert found.to_html().count("for positive") == len(found)
+    assert "leave_one_out" in repr(found)
+
+
+def test_a_target_can_be_a_number():
+    by_name, by_number = (attribute(MODEL, EXAMPLES, target=target) for target in ("positive", 1))
+    assert by_name == by_number
+
+
+def test_unknown_units_are_refused():
+    with pytest.raises(BadOption, match="word, phrase, sentence"):
+        attribute(MODEL, EXAMPLES, units="paragraph")
+
+
+def test_a_bar_is_shown_where_someone_looks(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    attribute(MODEL, EXAMPLES, show_progress=True)
+    assert "Explaining" in capsys.readouterr().err
+    attribute(MODEL, EXAMPLES)
+    assert "Explaining" not in capsys.readouterr().err
+
+
+def test_words_the_model_does_not_read_do_not_move_up_when_others_are_deleted():
+    classifier = tiny.transformer()
+    read, tail = "soup was cold and the film " * 5, "wonderful " * 30  # 32 tokens, two of them control tokens
+    short, long = (attribute(classifier, [Example("x", text)], target=1)[0] for text in (read, read + tail))
+    assert long.unread == tuple(range(30, 60))
+    assert long.scores[:30] == pytest.approx(short.scores, abs=1e-5)

@@ -75,8 +75,8 @@ def shapley(masks: Masks, values: Values, counts: Values) -> Values:
     design = roots[:, None] * (some - size[:, None] / n)  # an equal share of the total for each word, and deviations
     rest = roots * (values[inner] - nothing - size * total / n)
     # With all masks, design.T @ design is `level` times a projection. With hardly more pairs than words it is far from
-    # that by chance, and its inverse would blow up the noise: then it is moved towards what it should be. From two pairs
-    # a word on it is left alone, so that words that only add up get exactly what they add.
+    # that by chance, and its inverse would blow up the noise: then it is moved towards what it should be. From two
+    # pairs a word on it is left alone, so that words that only add up get exactly what they add.
     gram = design.T @ design
     level = np.trace(gram) / (n - 1)
     pairs = often.sum() ** 2 / (often**2).sum() / 2
