@@ -92,7 +92,8 @@ def attribute(
         raise BadOption(f"batch_size must be at least 1, not {batch_size}.")
     if units not in ("word", "phrase", "sentence"):
         raise BadOption(f"units must be one of word, phrase, sentence, not {units!r}.")
-    examples, how = list(as_examples(texts)), {"cancelled": cancelled, "cache": cache}
+    # without a cache of the caller's, a small one: predicting the target and explaining it ask about the same texts
+    examples, how = list(as_examples(texts)), {"cancelled": cancelled, "cache": cache or ScoreCache(size=10_000)}
     targets = _targets(classifier, examples, target, how)
     extras = {"background": background, "language_model": language_model, "create_graph": False, "how": how}
     lines: dict[int, Any] = {}
