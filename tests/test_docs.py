@@ -35,7 +35,8 @@ def test_a_stale_page_is_noticed(tmp_path, monkeypatch):
     module = generator()
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("<!-- methods -->\nold\n<!-- /methods -->\n")
-    (tmp_path / "docs" / "scoring.md").write_text("no figures here")
+    for name in ("scoring.md", "speed.md"):
+        (tmp_path / "docs" / name).write_text("no figures here")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     assert {path.name for path in module.stale()} == {"methods.md", "cli.md", "schema.json", "README.md"}
 
