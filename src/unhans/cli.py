@@ -567,7 +567,9 @@ def _print_comparison(found: Comparison, as_json: bool) -> None:
         return _print_json(json.loads(to_json(found)))
     head, rows = found.table()
     table = Table(head[0], *head[2:], box=None, header_style="bold")  # the family is a line of its own
-    table.columns[0].no_wrap = True
+    for number, column in enumerate(table.columns):  # where room is short the names of methods break, never numbers
+        cells = [row[number + (number > 0)] for row in rows]
+        column.min_width, column.overflow = max(map(len, cells)) + 2 * (number == 0), "fold"
     told = ""
     for metric, family, *cells in rows:
         if family != told:
