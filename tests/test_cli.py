@@ -344,6 +344,14 @@ def test_compare_shows_a_table_and_a_sentence(model, data):
     assert "- deletion_auc: Favours methods that delete words" in done.output
 
 
+def test_a_narrow_comparison_loses_no_column(model, data, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    done = run("compare", "--model", model, "--data", data, *COMPARED)
+    row = next(line for line in done.output.splitlines() if "deletion_auc" in line)
+    assert len(row.split()) == 5  # name, direction, two methods, random
+    assert "…" not in row
+
+
 def test_compare_prints_json(tmp_path, model, data):
     run("init", str(tmp_path / "p"), "--model", model, "--data", data)
     done = run("compare", str(tmp_path / "p"), *COMPARED, "--examples", "2", "--json")

@@ -566,17 +566,21 @@ def _print_comparison(found: Comparison, as_json: bool) -> None:
     if as_json:
         return _print_json(json.loads(to_json(found)))
     head, rows = found.table()
-    table = Table(head[0], *head[2:], box=None, header_style="bold")  # the family is a line of its own
-    for number, column in enumerate(table.columns):  # where room is short the names of methods break, never numbers
-        cells = [row[number + (number > 0)] for row in rows]
-        column.min_width, column.overflow = max(map(len, cells)) + 2 * (number == 0), "fold"
+    # the family is a line of its own; where room is short the names of methods break, never numbers
+    table = Table(head[0], *head[2:], box=None, header_style="bold", padding=(0, 1, 0, 0))
+    console, needed = Console(markup=False), 0
+    for number, column in enumerate(table.columns):
+        widest = max(len(row[number + (number > 0)]) for row in rows) + 2 * (number == 0)
+        column.min_width, column.overflow = widest, "fold"
+        needed += widest + 1
+    console.width = max(console.width, needed)  # rich would drop the last columns instead
     told = ""
     for metric, family, *cells in rows:
         if family != told:
             table.add_row(family, style="dim")
             told = family
         table.add_row(f"  {metric}", *cells)
-    Console(markup=False).print(table)
+    console.print(table)
     click.echo("* better than random scores (p < 0.05)\n")
     click.secho(_plain(found.verdict), bold=True)
     for note in found.notes:
