@@ -568,12 +568,13 @@ def _print_comparison(found: Comparison, as_json: bool) -> None:
     head, rows = found.table()
     # the family is a line of its own; where room is short the names of methods break, never numbers
     table = Table(head[0], *head[2:], box=None, header_style="bold", padding=(0, 1, 0, 0))
-    console, needed = Console(markup=False), 0
-    for number, column in enumerate(table.columns):
-        widest = max(len(row[number + (number > 0)]) for row in rows) + 2 * (number == 0)
-        column.min_width, column.overflow = widest, "fold"
-        needed += widest + 1
-    console.width = max(console.width, needed)  # rich would drop the last columns instead
+    widest = [max(len(row[place]) for row in rows) for place in (0, *range(2, len(head)))]
+    widest[0] = max(widest[0] + 2, *(len(row[1]) for row in rows))
+    console, needed = Console(markup=False), sum(widest) + len(widest)
+    console.width = max(console.width, needed)  # rich would leave out the last columns instead
+    spare = (console.width - needed) // len(widest)
+    for column, least, name in zip(table.columns, widest, (head[0], *head[2:]), strict=True):
+        column.width, column.overflow = max(least, min(len(name), least + spare)), "fold"
     told = ""
     for metric, family, *cells in rows:
         if family != told:
