@@ -184,6 +184,26 @@ def test_a_pattern_of_a_firing_unit_follows_the_formula():
 
 
 @pytest.mark.parametrize("method", ["pattern_net", "pattern_attribution"])
+def test_signals_go_back_through_patterns_layer_by_layer(method):
+    classifier = tiny.transformer("averaging", hidden_layers=1, initializer_range=1.0)
+    background = [Example(str(n), text) for n, text in enumerate(tiny.SENTENCES)]
+    model, others, batch = classifier.model, classifier.batch(background), classifier.batch([TEXT])
+    means = (classifier.embed(others) * others.mask[..., None]).sum(1) / others.mask.sum(1, keepdim=True)
+    below, above = model.layers[0], model.classifier
+    hidden = below(means)
+    first = _pattern(means, below.weight, hidden, positive=True)
+    second = _pattern(hidden.relu(), above.weight, above(hidden.relu()), positive=False)
+    if method == "pattern_attribution":
+        first, second = first * below.weight, second * above.weight
+    embeddings = classifier.embed(batch)[0]
+    fires = (below(embeddings.mean(0)) > 0).float()
+    signal = (second[1] * fires) @ first
+    expected = batch.to_words((embeddings @ signal / len(embeddings))[None]).detach()[0]
+    (one,) = attribute(classifier, [TEXT], method=method, target=1, background=background)
+    assert one.scores == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["pattern_net", "pattern_attribution"])
 def test_patterns_are_refused_for_transformers(method):
     with pytest.raises(Unsupported, match="plain_path"):
         attribute(tiny.transformer(), [TEXT], method=method, background=[TEXT])

@@ -167,8 +167,8 @@ def test_on_a_relu_network_changed_propagation_is_captums(method, theirs):
     assert np.allclose(ours, to_words(batch, expected / embeddings.shape[1]), atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
-def test_rollout_multiplies_hugging_faces_attention(kind):
+@pytest.mark.parametrize(("kind", "read"), [("bert", 0), ("roberta", 0), ("distilbert", 0), ("gpt2", -1)])
+def test_rollout_multiplies_hugging_faces_attention(kind, read):
     classifier = tiny.transformer(kind)
     plain = classifier.clone().model
     plain.set_attn_implementation("eager")
@@ -178,7 +178,7 @@ def test_rollout_multiplies_hugging_faces_attention(kind):
     flow = np.eye(n)
     for weights in attentions:
         flow = (0.5 * weights[0].mean(0).detach().numpy() + 0.5 * np.eye(n)) @ flow
-    expected = to_words(batch, torch.tensor(flow[0])[None])
+    expected = to_words(batch, torch.tensor(flow[read])[None])
     assert np.allclose(scores(classifier, "attention_rollout")[0], expected, atol=1e-5)
 
 
