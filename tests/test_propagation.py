@@ -163,6 +163,19 @@ def test_without_biases_and_positions_relevance_adds_up_to_the_logit(kind):
     assert total == pytest.approx(logit, abs=1e-3 * max(1.0, abs(logit)))
 
 
+@pytest.mark.parametrize("rules", ["attention", "epsilon"])
+def test_the_option_chooses_the_rules(rules):
+    classifier = tiny.transformer()
+    batch, target = classifier.batch([TEXT]), torch.tensor([1])
+    embeddings = classifier.embed(batch)
+    way = LayerwiseRelevance(classifier.model, attention_aware=rules == "attention", epsilon=0.1)
+    expected = batch.to_words((embeddings * classifier.gradient(embeddings, batch, target, rules=way)).sum(-1))
+    (one,) = attribute(classifier, [TEXT], method="lrp", target=1, rules=rules, epsilon=0.1)
+    assert one.scores == pytest.approx(expected[0].tolist(), abs=1e-5)
+    (other,) = attribute(classifier, [TEXT], method="lrp", target=1, epsilon=0.1, rules="attention")
+    assert (other.scores == pytest.approx(one.scores, abs=1e-3)) == (rules == "attention")
+
+
 def test_patterns_find_the_signal_and_not_the_weights():
     # the paper's own example: x = signal·y + distractor; weights must cancel the distractor, patterns must not
     y, noise = grid(4000, 1), grid(4000, 1, seed=1)
