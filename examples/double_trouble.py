@@ -45,6 +45,7 @@ FAMILY: dict[str, tuple[str, dict[str, Any]]] = {
 SURROGATES: dict[str, tuple[str, dict[str, Any]]] = {"LIME": ("lime", {}), "LIME-MLM": ("lime_mlm", {})}
 METRICS = ("deletion_auc", "deletion_mlm_auc", "token_iou", "token_f1", "auprc_plausibility")
 CHECKS = ("sanity_sign_changes", "sanity_magnitude_change", "sanity_spearman")
+OPTIONS = {kind: {"models": 1} for kind in CHECKS}  # heads are shown one by one
 HEADS = 5  # random heads: with two labels a single one says little more than whether it happens to point the other way
 
 
@@ -136,7 +137,10 @@ def grade(  # noqa: PLR0917 - one step of the script, with its state
     for name, (method, options) in methods.items():
         made = attribute(classifier, examples, method=method, language_model=language_model, cache=cache, **options)
         subject = subject_of(classifier, examples, made, seed=0, language_model=language_model, cache=cache)
-        found[name] = {kind: measurement(metric[kind], subject, means, {}, baselines=baselines) for kind in kinds}
+        found[name] = {
+            kind: measurement(metric[kind], subject, means, OPTIONS.get(kind, {}), baselines=baselines)
+            for kind in kinds
+        }
         print(f"  {name} measured", flush=True)
     return found
 

@@ -7,7 +7,7 @@ import torch
 import tiny
 from known_scores import attribution
 from unhans.attributions import attribute
-from unhans.errors import BadData, Unsupported
+from unhans.errors import BadData, BadOption, Unsupported
 from unhans.metrics import Means, Subject, measure, measurement, metric
 from unhans.metrics.randomisation import _parts, randomisation_curve, randomised
 from unhans.text import Words
@@ -74,11 +74,26 @@ def test_the_checks_compare_the_same_label_before_and_after():
     sizes = [np.abs(a - b).sum() / (np.abs(a).sum() + np.abs(b).sum()) for a, b in pairs]
 
     def value(name):
-        return measure(classifier, EXAMPLES, metric=f"sanity_{name}", seed=5).value
+        return measure(classifier, EXAMPLES, metric=f"sanity_{name}", seed=5, models=1).value
 
     assert value("spearman") == pytest.approx(np.mean(ranks), abs=0.02)  # near ties may fall either way
     assert value("sign_changes") == pytest.approx(np.mean(signs), abs=0.02)
     assert value("magnitude_change") == pytest.approx(np.mean(sizes), abs=1e-3)
+
+
+def test_several_random_models_are_averaged():
+    classifier = tiny.transformer()
+    rng = np.random.default_rng(5)
+    scores = [np.array(one.scores) for one in attribute(classifier, EXAMPLES, target=0)]
+    sizes = []
+    for _ in range(3):
+        new = randomised(classifier, 1, int(rng.integers(2**31)))
+        after = [np.array(one.scores) for one in attribute(new, EXAMPLES, target=0)]
+        sizes += [np.abs(a - b).sum() / (np.abs(a).sum() + np.abs(b).sum()) for a, b in zip(scores, after, strict=True)]
+    grade = measure(classifier, EXAMPLES, metric="sanity_magnitude_change", seed=5, target=0)
+    assert grade.value == pytest.approx(np.mean(sizes), abs=1e-3)
+    with pytest.raises(BadOption, match="at least 1"):
+        measure(classifier, EXAMPLES, metric="sanity_spearman", models=0)
 
 
 def word_length(classifier, examples, *, seed=None, targets=None):

@@ -248,7 +248,7 @@ def measurement(
         baselines[key] = [
             _run(entry, subject, one, means, options, part).values for one, part in zip(blind, parts, strict=True)
         ]
-    random = _mean_over(np.stack(baselines[key]))
+    random = mean_over(np.stack(baselines[key]))
     runs = entry.facts.get("per") == "run"
     low, high = _interval_of_runs(defined) if runs else _interval(defined, means.seed)
     random_defined = random[np.isfinite(random)]
@@ -396,7 +396,7 @@ def _part(progress: Progress | None, at: int, of: int) -> Progress | None:
     return lambda done, total: progress(round(100 * (at + done / total)), 100 * of)
 
 
-def _mean_over(lines: Values) -> Values:
+def mean_over(lines: Values) -> Values:
     """The mean of each column over the lines where it is defined; NaN where it is nowhere."""
     defined = np.isfinite(lines)
     counts = defined.sum(axis=0)

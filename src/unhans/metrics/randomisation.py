@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,14 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from unhans.errors import BadData
-from unhans.metrics import Explain, metric, spearman, subject
+from unhans.errors import BadData, BadOption
+from unhans.metrics import Explain, mean_over, metric, spearman, subject
 from unhans.model import TransformerClassifier
 from unhans.scoring import Progress
 from unhans.text import Words
 from unhans.types import Example
 
 Depth = Annotated[Literal["head", "half", "all"], "how much of the model is drawn anew, from the top down"]
+Models = Annotated[int, "random models to average over: one may happen to agree with the true one, or to oppose it"]
 Scores = Sequence[NDArray[np.float64]]
 _FAMILY = "dependence on the model"
 _PAPER = "arXiv:1810.03292"
@@ -59,9 +61,11 @@ def sanity_spearman(
     rng: np.random.Generator,
     *,
     depth: Depth = "head",
+    models: Models = 3,
 ) -> NDArray[np.float64]:
     """How far the order of the words survives when the model's weights are drawn anew."""
-    return _compare(spearman, words, scores, _again(classifier, examples, targets, explain, rng, depth))
+    draw = partial(_again, classifier, examples, targets, explain, rng, depth)
+    return mean_over(np.stack([_compare(spearman, words, scores, draw()) for _ in range(_number(models))]))
 
 
 @metric(
@@ -85,9 +89,11 @@ def sanity_sign_changes(
     rng: np.random.Generator,
     *,
     depth: Depth = "head",
+    models: Models = 3,
 ) -> NDArray[np.float64]:
     """Share of the words that speak for the label before and against it after the weights are drawn anew, or back."""
-    return _compare(_sign_changes, words, scores, _again(classifier, examples, targets, explain, rng, depth))
+    draw = partial(_again, classifier, examples, targets, explain, rng, depth)
+    return mean_over(np.stack([_compare(_sign_changes, words, scores, draw()) for _ in range(_number(models))]))
 
 
 @metric(
@@ -110,9 +116,11 @@ def sanity_magnitude_change(
     rng: np.random.Generator,
     *,
     depth: Depth = "head",
+    models: Models = 3,
 ) -> NDArray[np.float64]:
     """How much the scores change when the weights are drawn anew: 0 not at all, 1 as much as they can."""
-    return _compare(_magnitude_change, words, scores, _again(classifier, examples, targets, explain, rng, depth))
+    draw = partial(_again, classifier, examples, targets, explain, rng, depth)
+    return mean_over(np.stack([_compare(_magnitude_change, words, scores, draw()) for _ in range(_number(models))]))
 
 
 def randomisation_curve(
@@ -210,6 +218,12 @@ def _again(
     n = len(_parts(classifier.model))
     parts = {"head": 1, "half": 1 + math.ceil((n - 2) / 2), "all": n}[depth]
     return explain(randomised(classifier, parts, int(rng.integers(2**31))), examples, targets=targets)
+
+
+def _number(models: int) -> int:
+    if models < 1:
+        raise BadOption(f"models must be at least 1, not {models}.")
+    return models
 
 
 def _compare(
