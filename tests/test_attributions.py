@@ -138,3 +138,14 @@ def test_words_the_model_does_not_read_do_not_move_up_when_others_are_deleted():
     short, long = (attribute(classifier, [Example("x", text)], target=1)[0] for text in (read, read + tail))
     assert long.unread == tuple(range(30, 60))
     assert long.scores[:30] == pytest.approx(short.scores, abs=1e-5)
+
+
+def test_gradients_of_a_sentence_are_the_sum_over_its_words_and_erasing_takes_it_whole():
+    classifier, example = tiny.transformer(), Example("x", "The soup was cold. A wonderful film!")
+    by_word, by_sentence = (
+        attribute(classifier, [example], method="ixg", target=1, units=units)[0] for units in ("word", "sentence")
+    )
+    assert by_sentence.scores == pytest.approx((sum(by_word.scores[:5]), sum(by_word.scores[5:])), abs=1e-5)
+    model = tiny.bag_of_words({"cold": -1.0, "wonderful": 2.0, "film": 0.5})
+    (erased,) = attribute(model, [example], target="positive", units="sentence")
+    assert erased.scores == pytest.approx((-1.0, 2.5), abs=1e-4)
