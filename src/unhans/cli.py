@@ -110,7 +110,7 @@ def init(project: Path, model: str, data: Path, as_json: bool, **columns: str | 
 
 
 def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which model and which texts; `predict`, `explain` and `words` share them."""
+    """The options that say which model and which texts; all commands that look at texts share them."""
     for option in reversed(
         (
             click.argument("project", required=False, type=click.Path(path_type=Path)),
@@ -420,9 +420,11 @@ def _options_of(entry: Entry) -> str:
 
 def _explain(on: _Source, examples: list[Example], how: dict[str, Any]) -> Attributions:
     """Attributions of these examples, with all that the method asks for."""
-    from unhans.attributions import attribute, attribution
+    from unhans.attributions import attribute, attribution, check_usable
 
     entry = attribution[how["method"]]
+    # nobody should look for examples, or wait for a language model, for a method that cannot work with the model
+    check_usable(on.classifier, entry, background=True, language_model=True)
     if "language_model" in entry.asks and how["language_model"] is None:
         if on.project is None:
             raise BadOption(f"{entry.name} needs --language-model FOLDER; a project makes one of its own texts.")
