@@ -8,6 +8,12 @@ UnhansError                 base: the command line prints the sentence, the serv
 ├── ModelFailed             the user's own predict function or service broke while we called it
 ├── TrainingDiverged        the loss stopped being a number
 ├── ProjectProblem          a project folder that is missing, damaged or already there
+├── NotFound                something that is not there, or not for this person to know of
+├── NotAllowed              this person may not do this
+├── Conflict                somebody (or the same person elsewhere) was faster
+├── TooMuch                 larger, longer or faster than is allowed
+├── Busy                    the database cannot take it now; trying again helps
+├── NoSpace                 the disk is full
 └── Cancelled               the user asked to stop
 """
 
@@ -42,6 +48,30 @@ class TrainingDiverged(UnhansError):
 
 class ProjectProblem(UnhansError):
     """A project folder is missing, damaged, of another version, or in the way."""
+
+
+class NotFound(UnhansError):
+    """There is no such thing, or this person may not know that there is."""
+
+
+class NotAllowed(UnhansError):
+    """This person may not do this."""
+
+
+class Conflict(UnhansError):
+    """What was to be changed is no longer what the sender believed it to be."""
+
+
+class TooMuch(UnhansError):
+    """A limit on size, length, number or speed was reached."""
+
+
+class Busy(UnhansError):
+    """The database cannot take it now. Nothing was stored, and trying again helps."""
+
+
+class NoSpace(UnhansError):
+    """The disk is full. Nothing was stored, and what was stored before is safe."""
 
 
 class Cancelled(UnhansError):

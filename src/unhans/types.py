@@ -397,8 +397,29 @@ class Relabel:
     kind: Literal["relabel"] = "relabel"
 
 
+@dataclass(frozen=True, slots=True)
+class Review:
+    """How far this person is with this example: judged, skipped, or flagged for somebody else to look at."""
+
+    example: str
+    state: Literal["done", "skipped", "flagged"]
+    note: Annotated[str, Field(max_length=5000)] = ""
+    kind: Literal["review"] = "review"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The last word on a question (`feedback.subject_of`) on which people disagree."""
+
+    subject: str
+    value: str
+    kind: Literal["ruling"] = "ruling"
+
+
 Rating = Annotated[int, Field(ge=1, le=5, strict=True)]
-Answer = Annotated[WordVote | FlipRating | NeighbourRating | Relabel, Field(discriminator="kind")]
+Answer = Annotated[
+    WordVote | FlipRating | NeighbourRating | Relabel | Review | Ruling, Field(discriminator="kind")
+]
 
 
 @dataclass(frozen=True, slots=True)

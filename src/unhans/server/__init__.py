@@ -1,0 +1,1 @@
+"""The web application around a workspace: `make_app`."""

@@ -1,0 +1,591 @@
+"""What goes over the wire besides the nouns: requests, pages, and what a screen needs at once.
+
+The nouns of `unhans.types` travel as they are. Everything here is a frozen dataclass, so that the OpenAPI schema, and
+the TypeScript types made of it, say the same as Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from unhans.jobs import Job
+from unhans.types import Answer, Attribution, Example, Feedback, OptionValue, Prediction, Revision
+
+Role = Literal["admin", "manager", "annotator"]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+UserName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+Password = Annotated[str, StringConstraints(min_length=10, max_length=500)]
+Secret = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+UploadId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Sort = Literal["order", "least_confident", "most_confident"]
+State = Literal["pending", "draft", "done", "skipped", "flagged"]
+ExchangeFormat = Literal["jsonl", "csv", "eraser", "prodigy", "label_studio"]
+
+
+# -- errors
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The inside of every error answer."""
+
+    code: str  # such as not_found, forbidden, conflict, invalid, too_large, no_space
+    message: str  # what happened, what is safe, what to do
+    request_id: str
+
+
+@dataclass(frozen=True)
+class ErrorAnswer:
+    """The one shape of errors."""
+
+    error: Problem
+    current: Feedback | None = None  # with a conflict: what is stored
+
+
+# -- people
+
+
+@dataclass(frozen=True)
+class Me:
+    """Who is asking, and what they may do."""
+
+    name: str
+    role: Role
+    alone: bool  # the single local user of a server without accounts
+    version: str
+    preferences: dict[str, Any]  # theme, keys, tour_seen, slices: the browser's own affair
+
+
+@dataclass(frozen=True)
+class Login:
+    """Name and password."""
+
+    name: Secret
+    password: Secret
+
+
+@dataclass(frozen=True)
+class Join:
+    """An invitation accepted."""
+
+    invite: Secret
+    name: UserName
+    password: Password
+
+
+@dataclass(frozen=True)
+class NewPassword:
+    """Changing one's own password; all other sessions of the account end."""
+
+    old: Secret
+    new: Password
+
+
+@dataclass(frozen=True)
+class Person:
+    """An account, as administrators see it."""
+
+    name: str
+    role: Role
+    projects: tuple[str, ...]  # those it may work in; administrators may work in all
+    at: str
+
+
+@dataclass(frozen=True)
+class PersonChange:
+    """What an administrator may change about an account; None leaves it."""
+
+    role: Role | None = None
+    projects: tuple[Name, ...] | None = None
+
+
+@dataclass(frozen=True)
+class NewInvite:
+    """Whom to invite."""
+
+    role: Role = "annotator"
+    projects: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class Invite:
+    """A link that makes one account; its secret is shown once."""
+
+    id: str
+    role: Role
+    projects: tuple[str, ...]
+    by: str
+    expires: str
+    used_by: str | None
+    secret: str | None = None  # only in the answer that makes it: open `#/join/SECRET`
+
+
+# -- home and new projects
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the judging is: examples with a finished judgement."""
+
+    total: int
+    mine: int
+    anyone: int
+    flagged: int
+    skipped: int  # by me
+
+
+@dataclass(frozen=True)
+class ProjectCard:
+    """A project on the home screen."""
+
+    name: str  # in addresses
+    title: str
+    examples: int
+    labels: tuple[str, ...]
+    progress: Progress
+    resume: int | None  # place of the example I looked at last
+
+
+@dataclass(frozen=True)
+class Home:
+    """What needs attention first."""
+
+    projects: tuple[ProjectCard, ...]
+    jobs: tuple[Job, ...]  # running, waiting, and those that failed lately
+    problems: tuple[str, ...]  # for managers, a sentence each
+    can_create: bool  # this server can hold more projects
+    cannot_create: str = ""  # and if not, why
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that has arrived, under a name of the server's making."""
+
+    id: str
+    kind: Literal["model", "data"]
+    name: str  # as the sender called it; only ever shown
+    size: int
+    by: str
+    at: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column is what; None lets the reader guess."""
+
+    text: Name | None = None
+    pair: Name | None = None
+    label: Name | None = None
+    group: Name | None = None
+    split: Name | None = None
+    id: Name | None = None
+
+
+@dataclass(frozen=True)
+class ProjectPlan:
+    """What a project is to be made of; `check` looks at it, `create` does it."""
+
+    model: UploadId
+    data: UploadId
+    title: Name
+    columns: Columns = Columns()
+    labels: dict[str, str | None] | None = None  # label in the data → the model's label; None leaves it out
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["ok", "note", "bad"]
+    says: str
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What `check` found; the project can be made if no check is bad. It is the result of the job `check`."""
+
+    checks: tuple[Check, ...]
+    columns: tuple[str, ...]
+    chosen: Columns
+    preview: tuple[Example, ...]
+    data_labels: tuple[str, ...]
+    model_labels: tuple[str, ...]
+    examples: int
+
+
+# -- a project
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many of the labelled and predicted examples of a split are right."""
+
+    split: str
+    right: int
+    labelled: int
+
+
+@dataclass(frozen=True)
+class ExplanationSet:
+    """Explanations that were made alike: one revision, one recipe, one target, one unit."""
+
+    id: str
+    method: str
+    options: dict[str, OptionValue]
+    target: str | None  # None: each text's predicted label
+    units: str
+    revision: str
+    count: int  # texts explained so far
+    scale: float  # the 99th percentile of absolute scores: one colour scale for all texts
+    at: str
+    ranked: tuple[str, ...]  # labels for which words have been ranked
+
+
+@dataclass(frozen=True)
+class ProjectSettings:
+    """What a manager decides about the judging."""
+
+    guidelines: Annotated[str, StringConstraints(max_length=20_000)] = ""  # Markdown without HTML
+    overlap: Annotated[int, Field(ge=1, le=100)] = 1  # how many people judge each example
+    blind: bool = True  # annotators do not see each other's answers
+    hide_texts: bool = False  # texts are blurred until asked for: the data may offend
+    hide_prediction: bool = False  # ask about words before the prediction is shown
+
+
+@dataclass(frozen=True)
+class ProjectFacts:
+    """What a project is and how far it has come."""
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    revisions: tuple[Revision, ...]
+    current: str  # id of the revision in use
+    examples: int
+    predicted: int  # by the current revision
+    splits: tuple[str, ...]
+    accuracy: tuple[Accuracy, ...]
+    explained: tuple[ExplanationSet, ...]  # of the current revision, newest first
+    settings: ProjectSettings
+    progress: Progress
+    notes: dict[str, Any]
+
+
+# -- examples
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which examples; every field narrows. The same names are the query of `GET examples`."""
+
+    label: Name | None = None
+    predicted: Name | None = None
+    correct: bool | None = None
+    min_confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    contains: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None  # anywhere in the text
+    word: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None  # as a whole word
+    min_words: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    max_words: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    split: Name | None = None
+    group: Name | None = None
+    state: State | None = None  # mine
+    disagreement: bool | None = None  # people said opposite things about it
+    noted: bool | None = None  # the data door noticed something (hidden characters, control words …)
+
+
+@dataclass(frozen=True)
+class ExampleRow:
+    """An example in a list."""
+
+    place: int  # its number in the project, from 0: its address
+    id: str
+    text: str  # the beginning
+    pair: str | None
+    label: str | None
+    predicted: str | None
+    confidence: float | None
+    correct: bool | None
+    state: State  # mine
+    votes: int  # my votes on its words
+    noted: bool
+
+
+@dataclass(frozen=True)
+class ExamplePage:
+    """Some rows and where to go on."""
+
+    items: tuple[ExampleRow, ...]
+    next: str | None  # opaque: give it back as `cursor`
+    total: int | None  # at most 1,001: "more than 1,000"; None where counting would take too long
+    complete: bool  # False: the search ran out of time before the page was full; `next` goes on from there
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What somebody thinks now: the last entry on one question that was not taken back."""
+
+    feedback: Feedback
+    stale: str | None  # why it no longer fits: another text, an older revision; None: it fits
+
+
+@dataclass(frozen=True)
+class ExampleView:
+    """All that the instance screen shows about one example."""
+
+    place: int
+    example: Example
+    prediction: Prediction | None
+    attribution: Attribution | None  # of the explanation set asked for
+    scale: float | None
+    state: State
+    mine: tuple[Opinion, ...]  # my votes, reviews and labels of this example
+    everywhere: tuple[Opinion, ...]  # my votes on words of this example that count everywhere
+    others: tuple[Opinion, ...]  # everybody else's, where I may see them
+    warnings: tuple[str, ...]  # one word only, mostly unknown words, cut off, control words …
+    previous: int | None  # places of the neighbours under the same filter
+    following: int | None
+
+
+@dataclass(frozen=True)
+class NextPlace:
+    """What to judge next."""
+
+    place: int | None
+    until: str | None  # when the reservation ends
+    message: str  # why there is none
+
+
+@dataclass(frozen=True)
+class NextRequest:
+    """Ask for an example that still needs me."""
+
+    filter: Filter = Filter(correct=True)
+    after: int | None = None  # begin behind this place
+
+
+# -- feedback
+
+
+@dataclass(frozen=True)
+class NewFeedback:
+    """One answer, sent as often as needed under one key."""
+
+    key: Key
+    says: Answer
+    revision: Secret
+    text_hash: Secret | None = None
+    seconds: Annotated[float, Field(ge=0, le=86_400)] | None = None
+    expects: str | None = None  # id of the entry I believe is mine and current on this question, "" for none
+
+
+@dataclass(frozen=True)
+class Retraction:
+    """Take back an entry of mine: a named one, or my latest that stands."""
+
+    key: Key
+    retracts: str | None = None
+    example: str | None = None  # my latest on this example
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is stored now."""
+
+    feedback: Feedback | None  # the entry that this request made; None: there was nothing to take back
+    opinion: Opinion | None  # what now stands on that question
+    state: State | None  # of the example, if it is about one
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class History:
+    """Entries of the log, newest first."""
+
+    items: tuple[Feedback, ...]
+    next: str | None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import did."""
+
+    stored: int
+    known: int  # were there already
+    refused: tuple[str, ...]  # a sentence each, the first hundred
+
+
+# -- words
+
+
+@dataclass(frozen=True)
+class WordRow:
+    """A word of the task explanation."""
+
+    word: str
+    score: float
+    spread: float
+    count: int
+    correct: float | None
+    z: float | None
+    weight: float | None  # these four where the word is a suspect
+    coverage: float | None
+    disagreement: float | None
+    damage: float | None
+    vote: Literal["raise", "lower"] | None  # mine, everywhere
+    conflicts: int  # votes on single examples that say the opposite of the vote everywhere
+
+
+@dataclass(frozen=True)
+class WordPage:
+    """Some ranked words and where to go on."""
+
+    label: str
+    explained: ExplanationSet | None  # None: nothing has been ranked yet
+    items: tuple[WordRow, ...]
+    next: str | None
+    total: int
+
+
+@dataclass(frozen=True)
+class WordView:
+    """What a vote on a word would touch, and who has voted how."""
+
+    word: str
+    label: str
+    row: WordRow | None
+    texts: int  # that contain it
+    correct: int  # of these, predicted right: a raise touches only them
+    opinion: Opinion | None  # mine, everywhere
+    raised_here: int  # votes on single examples
+    lowered_here: int
+
+
+# -- team and data
+
+
+@dataclass(frozen=True)
+class Teammate:
+    """What one person has done."""
+
+    name: str
+    judged: int
+    votes: int
+    skipped: int
+    flagged: int
+    median_seconds: float | None
+    last: str | None
+    agreement: float | None  # share of the questions answered by several where this person is with the majority
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Krippendorff's alpha for one kind of feedback; None where it is not defined, and why."""
+
+    kind: str
+    alpha: float | None
+    low: float | None  # 95 % bootstrap interval
+    high: float | None
+    questions: int  # answered by at least two people
+    people: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A question on which people said opposite things."""
+
+    kind: str
+    place: int | None
+    word: str | None
+    label: str | None
+    answers: tuple[tuple[str, str], ...]  # author, answer
+    settled: str | None  # the manager's answer, once given
+
+
+@dataclass(frozen=True)
+class Team:
+    """Who did what, and how far they agree."""
+
+    people: tuple[Teammate, ...]
+    agreement: tuple[Agreement, ...]
+    disagreements: tuple[Disagreement, ...]
+    by_day: tuple[tuple[str, str, int], ...]  # day, author, judgements
+    seconds: tuple[tuple[str, float], ...]  # kind, seconds of single judgements (the latest 2,000): for a histogram
+    minutes_saved_note: str
+
+
+@dataclass(frozen=True)
+class AsideRow:
+    """A row of the data that was not read."""
+
+    row: int
+    file: str
+    line: int | None
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class DataProblems:
+    """What is doubtful about the data."""
+
+    summary: str
+    set_aside: tuple[tuple[str, int], ...]  # reason, rows
+    first_set_aside: tuple[AsideRow, ...]
+    notes: tuple[tuple[str, int], ...]  # note, examples
+    repeated: int
+    contradictions: int
+    shared: tuple[tuple[str, str, int], ...]
+    repeated_places: tuple[int, ...]
+    contradicting_places: tuple[int, ...]
+    labels: tuple[tuple[str, int], ...]
+    unlabelled: int
+    warnings: tuple[str, ...]  # single label, strong imbalance …
+
+
+# -- jobs
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """Work for the worker: predict all; explain all, the first n or some places; rank words."""
+
+    kind: Literal["predict", "explain", "words"]
+    method: Name = "leave_one_out"
+    options: dict[str, OptionValue] | None = None
+    target: Name | None = None
+    units: Literal["word", "phrase", "sentence"] = "word"
+    places: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+
+
+@dataclass(frozen=True)
+class MethodOption:
+    """An option of a method, enough to draw a form field."""
+
+    name: str
+    kind: str
+    default: OptionValue
+    choices: tuple[str, ...]
+    help: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to explain, as the registry describes it."""
+
+    name: str
+    summary: str
+    needs: tuple[str, ...]
+    paper: str | None
+    random: bool
+    options: tuple[MethodOption, ...]
+    usable: bool = True  # with the project's model
+    unusable: str = ""  # and if not, why

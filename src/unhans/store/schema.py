@@ -1,0 +1,238 @@
+"""The tables. A change here needs a migration (`unhans/store/migrations`); a test compares the two.
+
+Every project has these tables to itself (a file, or a schema in PostgreSQL), and so has every workspace, which uses
+those for people and jobs. Times are UTC in ISO 8601; order is always by a number, never by time.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData()
+_Number = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only where it reads INTEGER
+_Bytes = String(collation="C").with_variant(String(), "sqlite")  # compared by code point in both, whatever the locale
+
+examples = Table(
+    "examples",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),  # number in the data, from 0
+    Column("id", _Bytes, nullable=False, unique=True),
+    Column("text", Text, nullable=False),
+    Column("pair", Text),
+    Column("label", _Bytes),
+    Column("group", _Bytes),
+    Column("split", _Bytes),
+    Column("highlights", Text),  # JSON, as are all columns that hold more than one value
+    Column("notes", Text),
+    Column("text_hash", _Bytes, nullable=False),
+    Column("words", Integer, nullable=False),
+    Index("examples_by_hash", "text_hash"),
+    Index("examples_by_label", "label", "place"),
+    Index("examples_by_split", "split", "place"),
+    Index("examples_noted", "place", sqlite_where=text("notes IS NOT NULL"), postgresql_where=text("notes IS NOT NULL")),
+)
+
+set_aside = Table(
+    "set_aside",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("row", Integer, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("line", Integer),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+)
+
+predictions = Table(
+    "predictions",
+    metadata,
+    Column("revision", _Bytes, primary_key=True),
+    Column("place", Integer, ForeignKey("examples.place"), primary_key=True),
+    Column("label", _Bytes, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("correct", Boolean),  # None: the example has no label
+    Column("probabilities", Text, nullable=False),
+    Column("unread", Text),
+    Index("predictions_by_correct", "revision", "correct", "place"),
+    Index("predictions_by_label", "revision", "label", "place"),
+    Index("predictions_by_confidence", "revision", "confidence", "place"),
+)
+
+explanation_sets = Table(
+    "explanation_sets",
+    metadata,
+    Column("id", _Bytes, primary_key=True),  # fingerprint of all that makes explanations alike
+    Column("revision", _Bytes, nullable=False),
+    Column("recipe", Text, nullable=False),
+    Column("target", _Bytes),
+    Column("units", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("scale", Float, nullable=False),
+    Index("explanation_sets_by_revision", "revision", "at"),
+)
+
+explanations = Table(
+    "explanations",
+    metadata,
+    Column("set", _Bytes, ForeignKey("explanation_sets.id"), primary_key=True),
+    Column("text_hash", _Bytes, primary_key=True),  # a text is explained once, however often it occurs
+    Column("attribution", Text, nullable=False),
+)
+
+ranked_words = Table(
+    "ranked_words",
+    metadata,
+    Column("set", _Bytes, ForeignKey("explanation_sets.id"), primary_key=True),
+    Column("label", _Bytes, primary_key=True),
+    Column("rank", Integer, primary_key=True),
+    Column("word", _Bytes, nullable=False),
+    Column("score", Float, nullable=False),
+    Column("spread", Float, nullable=False),
+    Column("count", Integer, nullable=False),
+    Column("correct", Float),
+    Column("z", Float),
+    Column("weight", Float),
+    Column("coverage", Float),
+    Column("disagreement", Float),
+    Column("damage", Float),
+    Index("ranked_words_by_word", "set", "label", "word", unique=True),
+)
+
+feedback = Table(  # the log: rows are added, never changed
+    "feedback",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", _Bytes, nullable=False, unique=True),
+    Column("key", _Bytes, nullable=False),
+    Column("author", _Bytes, nullable=False),
+    Column("subject", _Bytes, nullable=False),  # the question that is answered
+    Column("kind", _Bytes, nullable=False),
+    Column("example", _Bytes),
+    Column("retracts", _Bytes),
+    Column("seconds", Float),
+    Column("at", _Bytes, nullable=False),
+    Column("entry", Text, nullable=False),  # the noun
+    UniqueConstraint("author", "key", name="feedback_once"),
+    Index("feedback_by_author", "author", "number"),
+    Index("feedback_by_subject", "author", "subject", "number"),
+)
+
+opinions = Table(  # what the log comes to: the last entry of each author on each question that was not taken back
+    "opinions",
+    metadata,
+    Column("author", _Bytes, primary_key=True),
+    Column("subject", _Bytes, primary_key=True),
+    Column("feedback", _Bytes, ForeignKey("feedback.id"), nullable=False),
+    Column("number", _Number, nullable=False),
+    Column("kind", _Bytes, nullable=False),
+    Column("example", _Bytes),
+    Column("word", _Bytes),
+    Column("label", _Bytes),
+    Column("value", _Bytes, nullable=False),
+    Index("opinions_by_example", "example", "kind"),
+    Index("opinions_by_subject", "subject"),
+    Index("opinions_by_word", "word", "label"),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("author", _Bytes, primary_key=True),
+    Column("until", Float, nullable=False),
+    Index("reservations_by_end", "until"),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", _Bytes, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("name", _Bytes, primary_key=True),
+    Column("role", _Bytes, nullable=False),
+    Column("password", _Bytes),  # scrypt; None: comes in by the token that the server prints
+    Column("projects", Text, nullable=False),
+    Column("preferences", Text, nullable=False),
+    Column("at", _Bytes, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("secret", _Bytes, primary_key=True),  # its hash
+    Column("user", _Bytes, ForeignKey("users.name", ondelete="CASCADE"), nullable=False),
+    Column("until", Float, nullable=False),
+    Index("sessions_by_user", "user"),
+)
+
+invites = Table(
+    "invites",
+    metadata,
+    Column("id", _Bytes, primary_key=True),
+    Column("secret", _Bytes, nullable=False, unique=True),  # its hash
+    Column("role", _Bytes, nullable=False),
+    Column("projects", Text, nullable=False),
+    Column("by", _Bytes, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("used_by", _Bytes),
+)
+
+uploads = Table(
+    "uploads",
+    metadata,
+    Column("id", _Bytes, primary_key=True),
+    Column("kind", _Bytes, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("by", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", _Bytes, nullable=False, unique=True),
+    Column("kind", _Bytes, nullable=False),
+    Column("project", _Bytes),
+    Column("options", Text, nullable=False),
+    Column("by", _Bytes, nullable=False),
+    Column("state", _Bytes, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("done", BigInteger),
+    Column("total", BigInteger),
+    Column("step", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("result", Text),
+    Column("cancel", Boolean, nullable=False),
+    Column("holder", _Bytes),  # a secret of the process that has it: who does not know it may not write
+    Column("pid", Integer),
+    Column("born", Float),  # when that process started, so that another one with its number is not taken for it
+    Column("lease", Float),  # until when it is believed alive
+    Column("created", _Bytes, nullable=False),
+    Column("started", _Bytes),
+    Column("running_since", Float),
+    Column("finished", _Bytes),
+    Index("jobs_by_state", "state", "number"),
+    Index("jobs_by_project", "project", "number"),
+)
