@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+import httpx
 import uvicorn
 
 from unhans.accounts import Accounts, LocalToken
-from unhans.errors import BadOption
+from unhans.errors import BadOption, ProjectProblem
 from unhans.server import STATIC, make_app
 from unhans.server.security import Settings, check_bind
 from unhans.supervising import Supervisor, WorkerSettings
@@ -34,8 +36,11 @@ class Place:
     works: bool = True  # whether jobs are done here
 
 
-def serve(place: Place, tell: Callable[[str], None]) -> None:
-    """Serve a project or a folder of projects until a signal ends it; `tell` gets the lines for the terminal."""
+def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], None] | None = None) -> None:
+    """Serve a project or a folder of projects until a signal ends it; `tell` gets the lines for the terminal.
+
+    `once` is called beside it, in a thread of its own, and may end it.
+    """
     settings = Settings(place.allowed_hosts, place.root_path, place.https, place.port)
     if not (STATIC / "index.html").is_file():
         raise BadOption("The browser pages are not built. Install unhans anew with `pip install .`, which builds them.")
@@ -65,9 +70,35 @@ def serve(place: Place, tell: Callable[[str], None]) -> None:
         try:
             for line in _welcome(place, server.port, token.token, accounts.can_log_in()):
                 tell(line)
+            beside = threading.Thread(target=once, args=(server,)) if once else None
+            if beside:
+                beside.start()
             server.run(sockets=server.sockets)
+            if beside:
+                beside.join()
         finally:
             supervisor.stop()
+
+
+def try_out(place: Place) -> str:
+    """Start the server for a moment, ask it for its page, and say how that went: for scripts, where nobody looks."""
+    lines: list[str] = []
+    found: list[int] = []
+
+    def ask(server: _Server) -> None:
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=10) as client:
+            for _ in range(100):
+                try:
+                    found.append(client.get("/").status_code)
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.1)
+        server.should_exit = True
+
+    serve(replace(place, port=0, works=False), lines.append, once=ask)
+    if found != [200]:
+        raise ProjectProblem(f"The workbench did not answer as it should ({found or 'no answer'}).")
+    return f"The workbench works. To open it: unhans serve {place.folder}"
 
 
 class _Server(uvicorn.Server):
@@ -102,12 +133,12 @@ class _Server(uvicorn.Server):
 def _welcome(place: Place, port: int, token: str, accounts: bool) -> Sequence[str]:
     host = "127.0.0.1" if place.host in ("0.0.0.0", "::") else place.host
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}{place.root_path}/"
-    lines = [f"unhans is at {address}?token={token}", "Open this address in a browser; it lets you in. Ctrl-C stops the server."]
+    lines = [
+        f"unhans is at {address}?token={token}",
+        "Open this address in a browser; it lets you in. Ctrl-C stops the server.",
+    ]
     if accounts:
         named = place.allowed_hosts[0] if place.allowed_hosts else None
         where = f"{'https' if place.https else 'http'}://{named}{place.root_path}/" if named else address
         lines.append(f"People with accounts sign in at {where}")
     return lines
-
-
-

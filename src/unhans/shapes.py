@@ -6,7 +6,7 @@ the TypeScript types made of it, say the same as Python.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -397,7 +397,7 @@ class NextPlace:
 class NextRequest:
     """Ask for an example that still needs me."""
 
-    filter: Filter = Filter(correct=True)
+    filter: Filter = field(default_factory=lambda: Filter(correct=True))
     after: int | None = None  # begin behind this place
 
 

@@ -251,7 +251,7 @@ def _check_may_serve(root: Path) -> None:
     there = [path for path in root.iterdir() if not path.name.startswith(".")] if root.exists() else []
     if there and not (root / _MARK).exists() and not any((path / FACTS).is_file() for path in there):
         raise ProjectProblem(
-            f"{root} is neither a project nor a folder of projects. Nothing was changed; give one of these, or a new folder."
+            f"{root} is neither a project nor a folder of projects. Give one of these, or a new folder."
         )
 
 

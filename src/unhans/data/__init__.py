@@ -91,7 +91,7 @@ def iter_examples(
 
 
 def columns_of(source: Any, **named: Choice) -> tuple[tuple[str, ...], Roles | None]:
-    """The columns of a source by the look of its first rows, and which of them `read` would take for what, if it can."""
+    """The columns of a source by the look of its first rows, and which of them `read` would take for what."""
     wanted = dict.fromkeys(_ROLES) | named
     columns: dict[str, None] = {}
     roles: Roles | None = None

@@ -99,6 +99,7 @@ def bare_app(
         app.include_router(module.router)
     app.add_api_route("/healthz", _health, include_in_schema=False)
     app.add_api_route("/", _page, include_in_schema=False, response_class=Response)
+    app.add_api_route("/icon.svg", _icon, include_in_schema=False, response_class=Response)
     app.mount("/assets", StaticFiles(directory=STATIC / "assets", check_dir=False))
     return app
 
@@ -118,6 +119,11 @@ def _page(request: Request, here: Here, token: Annotated[str | None, Query(max_l
     if not page.is_file():
         raise ProjectProblem("The page is not built. Install unhans anew (`pip install .`), which builds it.")
     return FileResponse(page, headers={"Cache-Control": "no-cache"})
+
+
+def _icon() -> Response:
+    """The sign in the browser's tab."""
+    return FileResponse(STATIC / "icon.svg")
 
 
 async def _not_signed_in(request: Request, error: Exception) -> Response:

@@ -1,7 +1,7 @@
 """Who is asking, and whether they may: the dependencies that routes are guarded by.
 
-Every route takes exactly one of `Anyone`, `SignedIn`, `Creator`, `Administrator`, `Member` and `Manager`; a test walks through all
-routes and all roles. A project that somebody may not see answers as one that does not exist.
+A route that is not open to all takes one of `SignedIn`, `Creator`, `Administrator`, `Member` and `Manager`; a test
+walks through all routes and all roles. A project that somebody may not see answers as one that does not exist.
 """
 
 from __future__ import annotations

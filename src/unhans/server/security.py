@@ -107,7 +107,7 @@ def check_bind(host: str, has_accounts: bool, allowed_hosts: Sequence[str]) -> N
     if not (has_accounts and allowed_hosts):
         raise BadOption(
             f"--host {_plain(host)} would let other machines reach this server. It was not started. For that, make an "
-            "administrator with a password (unhans people add NAME --role admin) and give the name in the address that "
+            "administrator with a password (unhans user add NAME --role admin) and give the name in the address that "
             "people will open (--allowed-host NAME)."
         )
 
