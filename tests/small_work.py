@@ -17,7 +17,7 @@ from unhans.processes import born_at
 
 
 def items(root: Path) -> sqlite3.Connection:
-    """What was finished: a row for each item of each job, with how often it was done."""
+    """What was finished: a row for each item of each job, with the process that did it."""
     connection = sqlite3.connect(root / "items.sqlite", timeout=30, isolation_level=None)
     connection.execute(
         "CREATE TABLE IF NOT EXISTS items (job TEXT, item INTEGER, pid INTEGER, PRIMARY KEY (job, item))"

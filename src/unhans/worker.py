@@ -152,14 +152,14 @@ def _do(settings: WorkerSettings, handlers: Handlers, claim: _Claim) -> int:
         pulse.start()
         try:
             result = _handler(handlers, job)(handle)
-            handle.over.set()
-            pulse.join()
+            _beat(jobs, handle, holder, settings)
             jobs.finish(job.id, holder, "done", "", result)
         except (Cancelled, LeaseLost):
             return _STOPPED
         except BaseException as error:  # noqa: BLE001 - libraries in Rust raise what is not an Exception
             if _is_memory(error):
                 return _NO_MEMORY
+            _beat(jobs, handle, holder, settings)
             jobs.finish(job.id, holder, "failed", _sentence(settings, handle, error))
         finally:
             handle.over.set()
@@ -221,14 +221,11 @@ class _Handle:
 
 def _pulse(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings, worker: int) -> None:
     """Renew the lease until the work is over; end it all if the job is no longer ours, or the worker is gone."""
-    seconds = min(_BEAT_SECONDS, settings.lease_seconds / 4)
-    while not handle.over.wait(seconds):
-        (done, total), (first, at), now = handle.now, handle.first, time.time()
-        since = now if done is None or total is None else pace(first, at, done, total, now)
+    pause, longest = 0.1, min(_BEAT_SECONDS, settings.lease_seconds / 4)
+    while not handle.over.wait(pause):
+        pause = min(longest, pause * 2)
         try:
-            asked = jobs.beat(
-                handle.job.id, holder, done, total, handle.text, lease_seconds=settings.lease_seconds, since=since
-            )
+            asked = _beat(jobs, handle, holder, settings)
         except LeaseLost:
             if not handle.over.is_set():
                 os.killpg(0, signal.SIGKILL)
@@ -239,6 +236,13 @@ def _pulse(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings, w
             handle.stop.set()
         if os.getppid() != worker:
             os.killpg(0, signal.SIGKILL)
+
+
+def _beat(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings) -> bool:
+    (done, total), (first, at), now = handle.now, handle.first, time.time()
+    since = now if done is None or total is None else pace(first, at, done, total, now)
+    lease = settings.lease_seconds
+    return jobs.beat(handle.job.id, holder, done, total, handle.text, lease_seconds=lease, since=since)
 
 
 def _is_memory(error: BaseException | None) -> bool:
