@@ -325,6 +325,14 @@ def test_a_killed_worker_takes_its_job_along_and_the_next_one_completes_all_thre
     assert ended[0].result["from"] > 0, "it went on where it was"
 
 
+def test_a_killed_worker_takes_along_even_a_job_that_cannot_run(office):
+    with office.worker() as worker:
+        process = office.process_of(office.add("frozen"))
+        worker.kill()
+        worker.wait()
+        until(lambda: not alive(*process))
+
+
 def test_a_job_that_was_given_to_another_stops_its_first_process(office):
     """As after a lease that ended by mistake: the second try must not meet the first."""
     with office.worker():
