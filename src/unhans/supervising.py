@@ -160,6 +160,7 @@ def tamed(environ: Mapping[str, str], settings: WorkerSettings) -> dict[str, str
     return kept | hub | {
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",  # a process with threads cannot be forked safely
         "OMP_NUM_THREADS": str(settings.threads),
         "OMP_WAIT_POLICY": "PASSIVE",
         "RUST_BACKTRACE": "0",
