@@ -281,10 +281,35 @@ def test_a_job_that_takes_too_much_of_the_processor_is_ended(office):
     assert job.message.startswith("It took more than 1 second of the processor's time. Stopped.")
 
 
+def test_a_job_that_takes_too_long_is_ended_though_it_makes_progress(office):
+    with office.worker(wall_seconds=1.0):
+        job = office.add("count", items=100_000)
+        ended = office.ended(job)
+    assert ended.state == "failed"
+    assert ended.message.startswith("It took more than 1 second. Stopped. What was finished is kept.")
+    assert office.items_of(job)
+
+
+@pytest.mark.slow
+def test_a_machine_that_slept_has_not_made_its_job_silent(office):
+    """Worker and job stand still for longer than the lease; the worker is the first to go on."""
+    with office.worker(lease_seconds=4.0) as worker:
+        job = office.add("count", items=500, seconds=0.05)
+        process, _ = office.process_of(job)
+        os.kill(process, signal.SIGSTOP)
+        os.kill(worker.pid, signal.SIGSTOP)
+        time.sleep(5)
+        os.kill(worker.pid, signal.SIGCONT)
+        time.sleep(0.5)
+        os.kill(process, signal.SIGCONT)
+        ended = office.ended(job)
+    assert (ended.state, ended.tries) == ("done", 1)
+
+
 def kill_at_random(office: Office, rounds: int) -> None:
     chance = random.Random(rounds)
     with office.worker():
-        jobs = [office.add("count", items=300) for _ in range(rounds)]
+        jobs = [office.add("count", items=300, seconds=0.005) for _ in range(rounds)]
         kills = 0
         for job in jobs:
             process = office.process_of(job)

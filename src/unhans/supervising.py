@@ -44,6 +44,7 @@ class WorkerSettings:
     poll_seconds: float = 0.25
     memory_bytes: int | None = None  # of address space for one job; None: 80 % of the machine's memory
     cpu_seconds: int = 24 * 3600  # of one job
+    wall_seconds: float = 48 * 3600  # of one job, by the clock on the wall
     threads: int = 1
     allow_hub: bool = False
     server: int = 0  # process that the worker must not outlive; 0: whoever started it

@@ -42,7 +42,7 @@ _SAID_MEMORY = re.compile(
 )
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
-Reason = Literal["", "asked", "stopping", "stalled", "silent", "lost"]
+Reason = Literal["", "asked", "stopping", "stalled", "silent", "overdue", "lost"]
 
 
 def main() -> None:
@@ -308,7 +308,7 @@ def _attend(settings: WorkerSettings, claim: _Claim, pid: int, stop: _Stop) -> N
 def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: _Stop) -> Reason:
     """Until the fork has ended by itself or must be ended; why, comes back."""
     reason: Reason = ""
-    still = silent = grace = 0.0
+    still = silent = grace = taken = 0.0
     seen: Any = None
     pause, looked = 0.01, time.monotonic()
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -333,6 +333,9 @@ def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: 
         still = 0.0 if seen is None or seen[0] != (now.done, now.total, now.step) else still + passed
         silent = 0.0 if seen is None or seen[1] != lease else silent + passed
         seen = (now.done, now.total, now.step), lease
+        taken += passed
+        if taken > settings.wall_seconds:
+            return "overdue"
         if still > settings.stall_seconds:
             return "stalled"
         if silent > settings.lease_seconds:
@@ -370,7 +373,7 @@ def _settle(settings: WorkerSettings, jobs: Jobs, claim: _Claim, code: int | Non
             jobs.finish(id, holder, "cancelled", CANCELLED)
         elif reason == "stopping":
             jobs.put_back(id, holder, "The server was stopped. It goes on when the server is back.", counts=False)
-        elif reason in ("stalled", "silent") or code == -signal.SIGXCPU:
+        elif reason in ("stalled", "silent", "overdue") or code == -signal.SIGXCPU:
             jobs.finish(id, holder, "failed", _too_long(settings, reason))
         else:
             _settle_death(jobs, job, holder, code)
@@ -382,6 +385,7 @@ def _too_long(settings: WorkerSettings, reason: Reason) -> str:
     what = {
         "stalled": f"No progress for {_duration(settings.stall_seconds)}.",
         "silent": f"No sign of life for {_duration(settings.lease_seconds)}.",
+        "overdue": f"It took more than {_duration(settings.wall_seconds)}.",
     }.get(reason, f"It took more than {_duration(settings.cpu_seconds)} of the processor's time.")
     return f"{what} Stopped. What was finished is kept. Try again to go on from there, or with fewer texts."
 
