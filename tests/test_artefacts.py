@@ -300,6 +300,82 @@ def test_a_disk_that_is_really_full_costs_only_the_new_version(artefacts):
     assert hidden(artefacts) == []
 
 
+FULL_DISK = """
+import sys
+from pathlib import Path
+import numpy
+from alternating import fill
+from safetensors.numpy import save_file
+from unhans.artefacts import Artefacts
+from unhans.errors import NoSpace
+
+artefacts = Artefacts(Path(sys.argv[1]) / "models")
+artefacts.add("r0", lambda folder: fill(1, folder), {"number": 1})
+artefacts.publish("r0")
+for write in (
+    lambda folder: fill(2, folder),
+    lambda folder: save_file({"weights": numpy.zeros(500_000)}, folder / "model.safetensors"),
+):
+    try:
+        artefacts.add("r1", write, {"number": 2})
+    except NoSpace as error:
+        sys.stdout.write(f"{error}\\n")
+assert sorted(path.name for path in artefacts.folder.iterdir()) == ["current", "r0"]
+assert artefacts.verify("r0") is None
+(artefacts.folder / "r0" / "config.json").unlink()  # there is room again
+artefacts.add("r2", lambda folder: (folder / "small").write_text("1"), {})
+artefacts.publish("r2")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_a_small_disk_that_is_full_is_told_whoever_writes(tmp_path):
+    run = 'mount -t tmpfs -o size=1m tmpfs "$1" && exec "$0" -c "$2" "$1"'  # the disk goes away with the process
+    command = ["unshare", "-m", "sh", "-c", run, sys.executable, tmp_path, FULL_DISK]
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    ran = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False)
+    if "mount" in ran.stderr or "unshare" in ran.stderr:
+        pytest.skip("this machine lets nobody mount a disk")
+    assert ran.returncode == 0, ran.stderr
+    said = ran.stdout.splitlines()
+    assert len(said) == 2
+    assert all(line.startswith("The disk is full: ") for line in said)
+
+
+def test_all_of_a_version_is_on_disk_before_it_has_its_name_and_the_name_before_it_is_told(artefacts, monkeypatch):
+    """No kill shows this, only a loss of power does; so the calls of the system are read."""
+    calls = []
+    for name in ("fsync", "rename", "replace"):
+        monkeypatch.setattr(os, name, recorded(name, getattr(os, name), calls))
+    add(artefacts, "r0", 1)
+    renamed = [call for call, _ in calls].index("rename")
+    synced = {Path(path).relative_to(calls[renamed][1]).as_posix() for _, path in calls[:renamed]}
+    assert synced == {"config.json", "parts", "parts/0.bin", "parts/1.bin", "parts/2.bin", "manifest.json", "."}
+    assert calls[renamed + 1 :] == [("fsync", str(artefacts.folder))]
+    calls.clear()
+    artefacts.publish("r0")
+    (first, new), (second, old), third = calls
+    assert (first, second, third) == ("fsync", "replace", ("fsync", str(artefacts.folder)))
+    assert new == old
+
+
+def recorded(name: str, function, calls: list[tuple[str, str]]):
+    def call(what, *rest):
+        calls.append((name, os.readlink(f"/proc/self/fd/{what}") if isinstance(what, int) else str(what)))
+        return function(what, *rest)
+
+    return call
+
+
+def test_the_pointer_is_replaced_and_never_rewritten(artefacts):
+    for number, name in enumerate(("r0", "r1"), start=1):
+        add(artefacts, name, number)
+    artefacts.publish("r0")
+    os.link(artefacts.folder / "current", artefacts.folder.parent / "as it was")
+    artefacts.publish("r1")
+    assert json.loads((artefacts.folder.parent / "as it was").read_text())["current"] == "r0"
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_death_at_any_step_leaves_the_former_or_the_new_one_whole(tmp_path, when):
     for step in range(1, 100):

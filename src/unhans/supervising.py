@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from unhans.errors import UnhansError
 from unhans.jobs import Jobs
 from unhans.processes import alive
@@ -24,6 +26,7 @@ _LOOK_SECONDS = 0.25
 _RECOVER_SECONDS = 2.0
 _JUMP_SECONDS = 5.0  # a look that comes so late was delayed by a machine that slept, or by a clock that was set
 _STOP_SECONDS = 9.0
+_SETTLED_SECONDS = 10.0  # a worker that lives so long has started well
 _LONGEST_PAUSE = 60.0
 _LARGEST_LOG = 10_000_000
 
@@ -41,6 +44,7 @@ class WorkerSettings:
     poll_seconds: float = 0.25
     memory_bytes: int | None = None  # of address space for one job; None: 80 % of the machine's memory
     cpu_seconds: int = 24 * 3600  # of one job
+    wall_seconds: float = 48 * 3600  # of one job, by the clock on the wall
     threads: int = 1
     allow_hub: bool = False
     server: int = 0  # process that the worker must not outlive; 0: whoever started it
@@ -54,8 +58,8 @@ class Supervisor:
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
         self._worker: subprocess.Popen[bytes] | None = None
+        self._worker_problem = self._queue_problem = ""
         self.starts = 0  # of workers, so far
-        self.problem = ""  # why no work is done at the moment, in a sentence
 
     def start(self) -> None:
         """Bring back what a former worker left, and start one; it is started again whenever it dies."""
@@ -77,28 +81,41 @@ class Supervisor:
         worker = self._worker
         return worker.pid if worker is not None and worker.returncode is None else None
 
+    @property
+    def problem(self) -> str:
+        """Why no work is done at the moment, in a sentence; empty if all is well."""
+        return self._queue_problem or self._worker_problem
+
     def _run(self) -> None:
         pause = 0.5
         while not self._ending.is_set():
             self._recover()
             began = time.monotonic()
-            with subprocess.Popen(
-                [sys.executable, "-m", "unhans.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=tamed(os.environ, self._settings),
-                start_new_session=True,  # Ctrl-C in the terminal is for the server, which then asks the worker to stop
-            ) as worker:
-                self._worker = worker
-                self.starts += 1
-                self._tell(worker)
-                self._attend(worker)
+            try:
+                self._employ()
+            except OSError as error:  # the machine has no room for another process
+                self._worker_problem = (
+                    f"No process can be started for the work ({error.strerror}). Jobs wait meanwhile."
+                )
             self._recover()
-            if not self._ending.is_set():
-                self.problem = "The process that does the work stopped unexpectedly. It is being started again."
-                pause = 0.5 if time.monotonic() - began > _LONGEST_PAUSE else min(_LONGEST_PAUSE, pause * 2)
-                self._ending.wait(pause)
+            pause = 0.5 if time.monotonic() - began > _LONGEST_PAUSE else min(_LONGEST_PAUSE, pause * 2)
+            self._ending.wait(pause)
+
+    def _employ(self) -> None:
+        """Have a worker, until it is gone."""
+        with subprocess.Popen(
+            [sys.executable, "-m", "unhans.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=tamed(os.environ, self._settings),
+            start_new_session=True,  # Ctrl-C in the terminal is for the server, which then asks the worker to stop
+        ) as worker:
+            self._worker = worker
+            self.starts += 1
+            self._tell(worker)
+            self._attend(worker)
+        self._worker_problem = "The process that does the work stopped unexpectedly. It is being started again."
 
     def _tell(self, worker: subprocess.Popen[bytes]) -> None:
         assert worker.stdin is not None
@@ -108,12 +125,15 @@ class Supervisor:
 
     def _attend(self, worker: subprocess.Popen[bytes]) -> None:
         """Until the worker is gone, or was made to go."""
-        looked, recovered, calm_until = time.time(), time.monotonic(), 0.0
+        looked, began, calm_until = time.time(), time.monotonic(), 0.0
+        recovered = began
         while not self._ending.wait(_LOOK_SECONDS):
             if worker.poll() is not None:
                 return
             now, late = time.monotonic(), time.time() - looked - _LOOK_SECONDS
             looked = time.time()
+            if now - began > _SETTLED_SECONDS:
+                self._worker_problem = ""
             if abs(late) > _JUMP_SECONDS:
                 calm_until = now + self._settings.lease_seconds  # leases look ended, though nobody could renew them
             if now - recovered > _RECOVER_SECONDS and now > calm_until:
@@ -128,9 +148,10 @@ class Supervisor:
     def _recover(self) -> None:
         try:
             self._jobs.recover(alive)
-            self.problem = ""
-        except UnhansError as error:  # the database is away or full: the next round tries again
-            self.problem = str(error)
+            self._queue_problem = ""
+        except (UnhansError, SQLAlchemyError) as error:  # the database is away or full: the next round tries again
+            known = isinstance(error, UnhansError)
+            self._queue_problem = str(error) if known else "The queue of jobs cannot be read. Nothing is lost."
 
 
 def tamed(environ: Mapping[str, str], settings: WorkerSettings) -> dict[str, str]:
@@ -140,6 +161,7 @@ def tamed(environ: Mapping[str, str], settings: WorkerSettings) -> dict[str, str
     return kept | hub | {
         "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",  # a process with threads cannot be forked safely
         "OMP_NUM_THREADS": str(settings.threads),
         "OMP_WAIT_POLICY": "PASSIVE",
         "RUST_BACKTRACE": "0",

@@ -42,7 +42,7 @@ _SAID_MEMORY = re.compile(
 )
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
-Reason = Literal["", "asked", "stopping", "stalled", "silent", "lost"]
+Reason = Literal["", "asked", "stopping", "stalled", "silent", "overdue", "lost"]
 
 
 def main() -> None:
@@ -152,14 +152,14 @@ def _do(settings: WorkerSettings, handlers: Handlers, claim: _Claim) -> int:
         pulse.start()
         try:
             result = _handler(handlers, job)(handle)
-            handle.over.set()
-            pulse.join()
+            _beat(jobs, handle, holder, settings)
             jobs.finish(job.id, holder, "done", "", result)
         except (Cancelled, LeaseLost):
             return _STOPPED
         except BaseException as error:  # noqa: BLE001 - libraries in Rust raise what is not an Exception
             if _is_memory(error):
                 return _NO_MEMORY
+            _beat(jobs, handle, holder, settings)
             jobs.finish(job.id, holder, "failed", _sentence(settings, handle, error))
         finally:
             handle.over.set()
@@ -221,14 +221,11 @@ class _Handle:
 
 def _pulse(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings, worker: int) -> None:
     """Renew the lease until the work is over; end it all if the job is no longer ours, or the worker is gone."""
-    seconds = min(_BEAT_SECONDS, settings.lease_seconds / 4)
-    while not handle.over.wait(seconds):
-        (done, total), (first, at), now = handle.now, handle.first, time.time()
-        since = now if done is None or total is None else pace(first, at, done, total, now)
+    pause, longest = 0.1, min(_BEAT_SECONDS, settings.lease_seconds / 4)
+    while not handle.over.wait(pause):
+        pause = min(longest, pause * 2)
         try:
-            asked = jobs.beat(
-                handle.job.id, holder, done, total, handle.text, lease_seconds=settings.lease_seconds, since=since
-            )
+            asked = _beat(jobs, handle, holder, settings)
         except LeaseLost:
             if not handle.over.is_set():
                 os.killpg(0, signal.SIGKILL)
@@ -239,6 +236,13 @@ def _pulse(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings, w
             handle.stop.set()
         if os.getppid() != worker:
             os.killpg(0, signal.SIGKILL)
+
+
+def _beat(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings) -> bool:
+    (done, total), (first, at), now = handle.now, handle.first, time.time()
+    since = now if done is None or total is None else pace(first, at, done, total, now)
+    lease = settings.lease_seconds
+    return jobs.beat(handle.job.id, holder, done, total, handle.text, lease_seconds=lease, since=since)
 
 
 def _is_memory(error: BaseException | None) -> bool:
@@ -304,7 +308,7 @@ def _attend(settings: WorkerSettings, claim: _Claim, pid: int, stop: _Stop) -> N
 def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: _Stop) -> Reason:
     """Until the fork has ended by itself or must be ended; why, comes back."""
     reason: Reason = ""
-    still = silent = grace = 0.0
+    still = silent = grace = taken = 0.0
     seen: Any = None
     pause, looked = 0.01, time.monotonic()
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -329,6 +333,9 @@ def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: 
         still = 0.0 if seen is None or seen[0] != (now.done, now.total, now.step) else still + passed
         silent = 0.0 if seen is None or seen[1] != lease else silent + passed
         seen = (now.done, now.total, now.step), lease
+        taken += passed
+        if taken > settings.wall_seconds:
+            return "overdue"
         if still > settings.stall_seconds:
             return "stalled"
         if silent > settings.lease_seconds:
@@ -366,7 +373,7 @@ def _settle(settings: WorkerSettings, jobs: Jobs, claim: _Claim, code: int | Non
             jobs.finish(id, holder, "cancelled", CANCELLED)
         elif reason == "stopping":
             jobs.put_back(id, holder, "The server was stopped. It goes on when the server is back.", counts=False)
-        elif reason in ("stalled", "silent") or code == -signal.SIGXCPU:
+        elif reason in ("stalled", "silent", "overdue") or code == -signal.SIGXCPU:
             jobs.finish(id, holder, "failed", _too_long(settings, reason))
         else:
             _settle_death(jobs, job, holder, code)
@@ -378,6 +385,7 @@ def _too_long(settings: WorkerSettings, reason: Reason) -> str:
     what = {
         "stalled": f"No progress for {_duration(settings.stall_seconds)}.",
         "silent": f"No sign of life for {_duration(settings.lease_seconds)}.",
+        "overdue": f"It took more than {_duration(settings.wall_seconds)}.",
     }.get(reason, f"It took more than {_duration(settings.cpu_seconds)} of the processor's time.")
     return f"{what} Stopped. What was finished is kept. Try again to go on from there, or with fewer texts."
 
