@@ -88,11 +88,11 @@ def votes_of(marks: Iterable[tuple[Sequence[int], str, str]]) -> tuple[Vote, ...
 
 
 def operation_of(mark: str) -> tuple[str, str]:
-    """Raise or lower, and the label, from a mark such as `raise:positive`."""
+    """The label, and raise or lower, from a mark such as `raise:positive`."""
     vote, colon, label = mark.partition(":")
     if not colon or vote not in ("raise", "lower"):
         raise Refused(f"the mark {short(mark)} is neither raise:LABEL nor lower:LABEL.")
-    return vote, clean(label)
+    return clean(label), vote
 
 
 def cells_of(row: Row) -> Mapping[str, Any]:
