@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import example as case
@@ -134,7 +138,7 @@ ENTRIES = st.builds(
 
 
 @pytest.mark.parametrize("format", LOGS)
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(entries=st.lists(ENTRIES, max_size=4))
 def test_the_log_comes_back_as_it_was(format, entries):
     assert read(written(entries, format), format) == entries
@@ -363,7 +367,7 @@ def judged_examples(draw):
 
 
 @pytest.mark.parametrize("format", RATIONALES)
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(judged=judged_examples())
 def test_what_people_marked_comes_back_as_it_was(format, judged):
     examples, opinions = judged
@@ -444,7 +448,7 @@ def with_change(value, path, new):
 
 
 @pytest.mark.parametrize("format", RATIONALES)
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(data=st.data())
 def test_no_change_to_a_file_makes_reading_fail(format, data):
     opinions = [vote("a", FILM, 1), vote("a", FILM, 3, "lower"), said("a", Review("film", "done", "n"), FILM)]
@@ -724,9 +728,17 @@ def test_the_labelling_config_is_well_formed_whatever_the_labels():
     assert len(ET.fromstring(labelling_config(["a"])).findall("Text")) == 1
 
 
-def test_exchange_does_not_need_torch():
-    import subprocess
-    import sys
+def test_the_files_shown_in_the_documentation_are_read():
+    page = (Path(__file__).parent.parent / "docs" / "feedback.md").read_text(encoding="utf-8")
+    log, *files = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert read(log.encode(), "jsonl")[0].says == WordVote("bad", "pos", "lower", "film", 3)
+    shown = {"eraser": FILM, "prodigy": Example("film", "A bad film"), "label_studio": Example("film", "A bad film")}
+    for (format, example), raw in zip(shown.items(), files, strict=True):
+        found = imported(raw.encode(), format, [example])
+        assert votes(found)[0][2] == "lower"
+        assert found[-1].says == Review("film", "done")
 
+
+def test_exchange_does_not_need_torch():
     script = "import sys, unhans.exchange, unhans.feedback; assert not {'torch', 'transformers'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", script], check=True)
