@@ -66,7 +66,7 @@ BODIES = (
         64 * 2**20,
     ),
 )
-_JSON = Body(r".*", ("application/json",), JSON_BYTES)
+_JSON = ("application/json",)
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class _Guard:
         types, encodings = _headers(scope, b"content-type"), _headers(scope, b"content-encoding")
         kind, _, options = (types or [""])[0].lower().partition(";")
         charset = options.replace(" ", "").replace('"', "")
-        is_json = rule.types == _JSON.types
+        is_json = rule.types == _JSON
         known = not types if is_json and not kind else kind.strip() in rule.types and charset in ("", "charset=utf-8")
         wrong_type = f"This address takes {' or '.join(rule.types)} only. Nothing was changed."
         if len(types) > 1 or encodings or not known:
@@ -256,7 +256,7 @@ class _Guard:
         for rule in self._settings.bodies:
             if re.fullmatch(rule.path, path) and (rule.kind is None or kinds == [rule.kind]):
                 return rule
-        return Body(_JSON.path, _JSON.types, self._settings.json_bytes)
+        return Body(".*", _JSON, self._settings.json_bytes)
 
 
 class _Incoming:
@@ -689,10 +689,12 @@ def inside(root: Path, name: str) -> Path:
     if "\0" in name or "\\" in name or windows.drive or windows.root or any(part in ("", ".", "..") for part in parts):
         raise missing
     try:
+        if len(name) > 2000 or any(len(part.encode()) > 255 for part in parts):
+            raise missing  # no file can be called that
         base = root.resolve(strict=True)
         path = base.joinpath(*PurePosixPath(name).parts)
         if path.resolve() != path:
             raise missing
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an endless name, half a character
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, half a character
         raise missing from error
     return path
