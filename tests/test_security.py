@@ -611,11 +611,6 @@ def test_every_answer_carries_the_headers(tmp_path, method, path, status):
         assert answer.error["message"]
 
 
-def test_browsers_are_told_to_stay_with_https_only_where_there_is_https(app):
-    assert "strict-transport-security" not in dict(call(protect(app, Settings()), "GET", "/").headers)
-    assert call(protect(app, Settings(secure=True)), "GET", "/")["strict-transport-security"]
-
-
 def test_every_request_has_its_own_id(site):
     assert len({call(site, "GET", "/")["x-request-id"] for _ in range(20)}) == 20
 

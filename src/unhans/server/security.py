@@ -165,7 +165,7 @@ class _Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id, path = secrets.token_hex(8), _route(scope, self._settings)
         scope = {**scope, "state": {**scope.get("state", {}), "request_id": request_id}}
-        out = _Outgoing(send, request_id, path, self._settings)
+        out = _Outgoing(send, request_id, path)
         body: _Incoming | None = None
         started = time.monotonic()
         try:
@@ -326,8 +326,8 @@ class _Incoming:
 class _Outgoing:
     """Adds headers to whatever is answered, and puts our own refusal in the application's place."""
 
-    def __init__(self, send: Send, request_id: str, path: str, settings: Settings) -> None:
-        self._send, self._request_id, self._path, self._settings = send, request_id, path, settings
+    def __init__(self, send: Send, request_id: str, path: str) -> None:
+        self._send, self._request_id, self._path = send, request_id, path
         self.status = 0  # nothing was answered
         self._ended = False
 
@@ -359,8 +359,6 @@ class _Outgoing:
             added = {**_HEADERS, b"x-request-id": self._request_id.encode()}
             if f"{self._path}/".startswith("/api/") or self.status >= 400:
                 added[b"cache-control"] = b"no-store"
-            if self._settings.secure:
-                added[b"strict-transport-security"] = b"max-age=31536000"
             kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in added]
             message = {**message, "headers": [*kept, *added.items()]}
         await self._send(message)
