@@ -526,6 +526,13 @@ def test_the_limits_are_those_that_are_promised():
     assert Settings().json_bytes == 2 * 2**20
 
 
+@pytest.mark.parametrize(("kind", "status"), [("text/csv", 404), ("application/x-ndjson", 404), ("text/html", 415)])
+def test_imports_have_their_own_types(site, kind, status):
+    headers = [HERE, ("content-type", kind)]
+    assert call(site, "POST", "/api/projects/films/feedback/import?format=csv", headers, [b"x"]).status == status
+    assert call(site, "POST", "/api/projects/a/b/feedback/import", headers, [b"x"]).status == 415
+
+
 def test_the_application_cannot_make_another_answer_of_a_body_that_is_too_large(app):
     async def stubborn(scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -565,6 +572,7 @@ def test_a_client_that_goes_away_is_no_failure_of_ours(app, caplog):
         asyncio.run(run())
     assert app.state.sizes == []
     assert "failed" not in caplog.text
+    assert " POST /api/uploads 499 " in caplog.text
 
 
 # -- answers

@@ -178,7 +178,7 @@ class _Guard:
         except _Refused as refusal:
             await out.refuse(refusal)
         except ClientDisconnect:
-            out.status = out.status or 499  # nobody is left to answer; the number is for the log
+            out.status = 499  # nobody is left to answer; the number is for the log
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets the one shape and the log the trace
             if body is not None and body.refusal is not None:
                 await out.refuse(body.refusal)
