@@ -603,8 +603,7 @@ def test_counting_takes_bounded_memory_and_a_clock_set_back_does_not_prolong_a_p
     monkeypatch.setattr(Throttle, "KEPT", 100)
     throttle = Throttle(clock)
     for number in range(1000):
-        with throttle.attempt(f"192.0.{number // 256}.{number % 256}", f"user{number}") as attempt:
-            attempt.succeed()
+        throttle.attempt(f"192.0.{number // 256}.{number % 256}", f"user{number}").succeed()
     assert len(throttle._counts) <= 100
     assert len(throttle._trusted) <= 100
     for _ in range(5):
@@ -615,13 +614,18 @@ def test_counting_takes_bounded_memory_and_a_clock_set_back_does_not_prolong_a_p
     throttle.attempt(HOME, "anna")
 
 
-def test_wrong_invitations_are_slowed_down(accounts):
+def test_wrong_invitations_are_slowed_down_and_keep_nobody_from_using_a_right_one(accounts):
+    _, secret = accounts.invite("annotator", ["films"], "root")
     said = []
     for number in range(8):
         with pytest.raises((NotAllowed, TooFast)) as error:
             accounts.accept(f"guess{number}", "new", RIGHT, AWAY)
         said.append(error.type)
     assert said == [NotAllowed] * 5 + [TooFast] * 3
+    for number in range(40):
+        with pytest.raises(NotAllowed):
+            accounts.accept("guess", "new", RIGHT, f"203.0.113.{number}")
+    assert accounts.accept(secret, "new", RIGHT, AWAY)
 
 
 # -- the printed token

@@ -309,12 +309,11 @@ class Accounts:
         mine, now = _hash(secret), self._clock()
         is_open = sa.and_(invites.c.secret == mine, invites.c.used_by.is_(None), invites.c.until > now)
         refusal = "This invitation is not valid any more. No account was made; ask for a new invitation."
-        with self.throttle.attempt(address, "invitation") as attempt:
-            with self._store.read() as connection:
-                found = _rows(connection, sa.select(invites).where(is_open))
-            if not found:  # before the costly part: strangers may not make us hash
-                raise NotAllowed(refusal)
-            attempt.succeed()
+        with self._store.read() as connection:
+            found = _rows(connection, sa.select(invites).where(is_open))
+        if not found:  # before the costly part: strangers may not make us hash
+            self.throttle.attempt(address)
+            raise NotAllowed(refusal)
         row = self._row(name, found[0]["role"], password, json.loads(found[0]["projects"]))
 
         def act(connection: Connection) -> None:
@@ -364,15 +363,14 @@ class Accounts:
 
     def _right_password(self, name: str, password: str, address: str) -> str | None:
         """The password as it is stored, if this is it."""
-        with self.throttle.attempt(address, name) as attempt:
-            stored = None
-            if _NAME.fullmatch(name):  # PostgreSQL cannot even be asked for some strings
-                with self._store.read() as connection:
-                    stored = connection.execute(sa.select(users.c.password).where(users.c.name == name)).scalar()
-            if not _matches(password, stored or self._nobody) or stored is None:
-                return None
-            attempt.succeed()
-            return cast(str, stored)
+        attempt, stored = self.throttle.attempt(address, name), None
+        if _NAME.fullmatch(name):  # PostgreSQL cannot even be asked for some strings
+            with self._store.read() as connection:
+                stored = connection.execute(sa.select(users.c.password).where(users.c.name == name)).scalar()
+        if not _matches(password, stored or self._nobody) or stored is None:
+            return None
+        attempt.succeed()
+        return cast(str, stored)
 
     def _read_session(self, key: str) -> tuple[User, float, float] | None:
         asked = sa.select(users, sessions.c.until).join_from(sessions, users).where(sessions.c.secret == key)
@@ -407,8 +405,8 @@ class LocalToken:
 
     It is new at each start and good as often as it is used until the server stops, so that the printed link can be
     opened again (after a reload, in another browser). It is exchanged for a session at once and leaves the address.
-    The right token is never slowed down: it cannot be guessed, and a web page that sends wrong ones from the user's own
-    machine must not keep the user out.
+    The right token (like the right invitation) is never slowed down: it cannot be guessed, and a web page that sends
+    wrong ones from the user's own machine must not keep the user out.
     """
 
     def __init__(self, accounts: Accounts, name: str = "local") -> None:
@@ -421,8 +419,8 @@ class LocalToken:
         """The secret of a new session of the local user."""
         if hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode()):
             return self._accounts.open_session(self.name)
-        with self._accounts.throttle.attempt(address, "token"):
-            raise NotAllowed("This link is not valid any more. Open the one that the server printed when it started.")
+        self._accounts.throttle.attempt(address)
+        raise NotAllowed("This link is not valid any more. Open the one that the server printed when it started.")
 
 
 # -- slowing down guesses
@@ -469,10 +467,14 @@ class Throttle:
         self._trusted: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._guard = threading.Lock()
 
-    def attempt(self, address: str, account: str) -> Attempt:
-        """Begin a try, as a `with`; TooFast if it is too early for one."""
+    def attempt(self, address: str, account: str = "") -> Attempt:
+        """Begin a try, which counts as failed unless it is told otherwise; TooFast if it is too early for one.
+
+        Without an account it is about a secret that cannot be guessed; only addresses are counted then.
+        """
         address, account = _network(address), account.lower()[:64]
-        keys = [("pair", address, account), ("address", address, ""), ("account", "", account)]
+        keys = [("pair", address, account), ("address", address, "")]
+        keys += [("account", "", account)] if account else []
         now = self._clock()
         with self._guard:
             binding = keys[:1] if (address, account) in self._trusted else keys
@@ -528,12 +530,6 @@ class Attempt:
     def succeed(self) -> None:
         """The try was right."""
         self._throttle.succeeded(self._pair, self._marks)
-
-    def __enter__(self) -> Attempt:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to undo: the failure is counted already."""
 
 
 def _network(address: str) -> str:

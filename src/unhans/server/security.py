@@ -66,7 +66,7 @@ BODIES = (
         64 * 2**20,
     ),
 )
-_JSON = Body(r".*", ("application/json",), JSON_BYTES)
+_JSON = ("application/json",)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class _Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id, path = secrets.token_hex(8), _route(scope, self._settings)
         scope = {**scope, "state": {**scope.get("state", {}), "request_id": request_id}}
-        out = _Outgoing(send, request_id, path, self._settings)
+        out = _Outgoing(send, request_id, path)
         body: _Incoming | None = None
         started = time.monotonic()
         try:
@@ -178,7 +178,7 @@ class _Guard:
         except _Refused as refusal:
             await out.refuse(refusal)
         except ClientDisconnect:
-            out.status = out.status or 499  # nobody is left to answer; the number is for the log
+            out.status = 499  # nobody is left to answer; the number is for the log
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets the one shape and the log the trace
             if body is not None and body.refusal is not None:
                 await out.refuse(body.refusal)
@@ -235,7 +235,7 @@ class _Guard:
         types, encodings = _headers(scope, b"content-type"), _headers(scope, b"content-encoding")
         kind, _, options = (types or [""])[0].lower().partition(";")
         charset = options.replace(" ", "").replace('"', "")
-        is_json = rule.types == _JSON.types
+        is_json = rule.types == _JSON
         known = not types if is_json and not kind else kind.strip() in rule.types and charset in ("", "charset=utf-8")
         wrong_type = f"This address takes {' or '.join(rule.types)} only. Nothing was changed."
         if len(types) > 1 or encodings or not known:
@@ -256,7 +256,7 @@ class _Guard:
         for rule in self._settings.bodies:
             if re.fullmatch(rule.path, path) and (rule.kind is None or kinds == [rule.kind]):
                 return rule
-        return Body(_JSON.path, _JSON.types, self._settings.json_bytes)
+        return Body(".*", _JSON, self._settings.json_bytes)
 
 
 class _Incoming:
@@ -326,8 +326,8 @@ class _Incoming:
 class _Outgoing:
     """Adds headers to whatever is answered, and puts our own refusal in the application's place."""
 
-    def __init__(self, send: Send, request_id: str, path: str, settings: Settings) -> None:
-        self._send, self._request_id, self._path, self._settings = send, request_id, path, settings
+    def __init__(self, send: Send, request_id: str, path: str) -> None:
+        self._send, self._request_id, self._path = send, request_id, path
         self.status = 0  # nothing was answered
         self._ended = False
 
@@ -359,8 +359,6 @@ class _Outgoing:
             added = {**_HEADERS, b"x-request-id": self._request_id.encode()}
             if f"{self._path}/".startswith("/api/") or self.status >= 400:
                 added[b"cache-control"] = b"no-store"
-            if self._settings.secure:
-                added[b"strict-transport-security"] = b"max-age=31536000"
             kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in added]
             message = {**message, "headers": [*kept, *added.items()]}
         await self._send(message)
@@ -689,10 +687,12 @@ def inside(root: Path, name: str) -> Path:
     if "\0" in name or "\\" in name or windows.drive or windows.root or any(part in ("", ".", "..") for part in parts):
         raise missing
     try:
+        if len(name) > 2000 or any(len(part.encode()) > 255 for part in parts):
+            raise missing  # no file can be called that
         base = root.resolve(strict=True)
         path = base.joinpath(*PurePosixPath(name).parts)
         if path.resolve() != path:
             raise missing
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, an endless name, half a character
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, half a character
         raise missing from error
     return path
