@@ -32,6 +32,8 @@ from unhans.types import (
     RankedWord,
     Recipe,
     Relabel,
+    Review,
+    Ruling,
     Report,
     Revision,
     Span,
@@ -183,6 +185,8 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         FlipRating,
         NeighbourRating,
         Relabel,
+        Review,
+        Ruling,
         Measure,
         Expectation,
     }
