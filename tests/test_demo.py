@@ -65,7 +65,7 @@ def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):
         run_demo(settings)
     assert (settings.project / "precious.txt").exists()
     (tmp_path / "a file").write_text("x")
-    with pytest.raises(ProjectProblem, match="not an earlier demo|No folder can be made"):
+    with pytest.raises(ProjectProblem, match=r"not an earlier demo|No folder can be made"):
         run_demo(DemoSettings(folder=tmp_path / "a file", examples=100, epochs=1))
 
 

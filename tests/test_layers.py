@@ -12,9 +12,10 @@ import unhans
 LAYERS = (
     {"errors"},
     {"types"},
-    {"registry", "text", "demo_data", "present", "store", "processes"},
-    {"data", "tokens", "bugs", "feedback", "artefacts", "archives", "jobs", "accounts"},
-    {"exchange", "shapes", "supervising"},
+    {"registry", "text", "demo_data", "present", "processes"},
+    {"store", "data", "tokens", "bugs", "feedback", "artefacts", "archives"},
+    {"jobs", "accounts", "exchange"},
+    {"shapes", "supervising"},
     {"records"},
     {"workspace"},
     {"server"},

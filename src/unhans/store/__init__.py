@@ -29,6 +29,7 @@ from unhans.errors import Busy, NoSpace, ProjectProblem
 from unhans.store.copying import copy_sqlite
 from unhans.store.migrating import migrate
 from unhans.store.schema import metadata
+from unhans.text import visible_form
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -243,6 +244,7 @@ def _set_up_reader(connection: Any, record: Any) -> None:
 def _set_up_writer(connection: Any, _: Any) -> None:
     connection.isolation_level = None
     connection.create_function("unhans_contains", 2, _contains, deterministic=True)
+    connection.create_function("unhans_may_have", 2, _may_have, deterministic=True)
     for pragma in (
         f"busy_timeout={int(_LOCK_SECONDS * 1000)}",
         "journal_mode=WAL",
@@ -257,6 +259,11 @@ def _set_up_writer(connection: Any, _: Any) -> None:
 def _contains(text: str | None, needle: str) -> bool:
     """SQLite's own LIKE folds only ASCII letters."""
     return text is not None and needle in text.casefold()
+
+
+def _may_have(text: str | None, form: str) -> bool:
+    """Whether a word of this visible form can be in a text: quick for plain texts, right for all."""
+    return text is not None and form in (text.casefold() if text.isascii() else visible_form(text))
 
 
 def _postgresql(url: str, schema: str) -> Store:
