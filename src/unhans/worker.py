@@ -70,11 +70,7 @@ class _Stop:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def __bool__(self) -> bool:
-        return self._said or self.orphaned
-
-    @property
-    def orphaned(self) -> bool:
-        return os.getppid() != self._server
+        return self._said or os.getppid() != self._server
 
     def _hear(self, *_: object) -> None:
         self._said = True
@@ -325,8 +321,9 @@ def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: 
         pause = min(_LOOK_SECONDS, pause * 1.5)
         # a machine that slept must not make us think that the fork did: no look counts for more than a second
         passed, looked = min(1.0, time.monotonic() - looked), time.monotonic()
-        if stop.orphaned:
-            return "stopping"
+        if stop and not reason:  # before the database is asked, which may be gone as well
+            reason = "stopping"
+            _signal(pid, signal.SIGTERM)
         if reason:
             grace += passed
             if grace > settings.grace_seconds:
@@ -349,8 +346,8 @@ def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: 
             return "stalled"
         if silent > settings.lease_seconds:
             return "silent"
-        if asked or stop:
-            reason = "asked" if asked else "stopping"
+        if asked:
+            reason = "asked"
             _signal(pid, signal.SIGTERM)
     return reason
 
