@@ -385,6 +385,16 @@ def test_a_worker_that_is_asked_to_go_leaves_its_job_in_the_queue(office):
         office.jobs.cancel(job.id)
 
 
+def test_a_job_hears_that_the_worker_goes_and_may_tidy_up(office):
+    with office.worker(grace_seconds=5.0) as worker:
+        job = office.add("polite")
+        office.process_of(job)
+        worker.terminate()
+        worker.wait()
+    assert office.jobs.get(job.id).state == "queued"
+    assert (office.root / f"{job.id}.goodbye").exists()
+
+
 def test_worker_and_job_do_not_outlive_the_server(office):
     settings = json.dumps(asdict(office.settings(server=0)))
     server = subprocess.Popen(
