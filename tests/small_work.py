@@ -150,7 +150,7 @@ def litters(handle: Handle):
 HANDLERS = {
     function.__name__: function
     for function in (
-        count, surroundings, foreseen, unforeseen, odd, panic, greedy, killed_if_large, polite, stubborn, frozen, busy, leaves,
-        stops_by_itself, litters,
+        count, surroundings, foreseen, unforeseen, odd, panic, greedy, killed_if_large, polite, stubborn, frozen, busy,
+        leaves, stops_by_itself, litters,
     )
 }  # fmt: skip
