@@ -334,7 +334,7 @@ def test_two_hundred_jobs_killed_at_random_moments_end_once_with_every_item(eith
 
 
 def test_a_killed_worker_takes_its_job_along_and_the_next_one_completes_all_three(either):
-    jobs = [either.add("count", items=1000) for _ in range(3)]
+    jobs = [either.add("count", items=500) for _ in range(3)]
     with either.worker() as worker:
         process = either.process_of(jobs[0])
         until(lambda: either.items_of(jobs[0]))
@@ -346,7 +346,7 @@ def test_a_killed_worker_takes_its_job_along_and_the_next_one_completes_all_thre
     with either.worker():
         ended = [either.ended(job) for job in jobs]
     assert [(job.state, job.tries) for job in ended] == [("done", 2), ("done", 1), ("done", 1)]
-    assert [either.items_of(job) for job in jobs] == [list(range(1000))] * 3
+    assert [either.items_of(job) for job in jobs] == [list(range(500))] * 3
     assert ended[0].result["from"] > 0, "it went on where it was"
 
 
