@@ -42,3 +42,21 @@ export const jobShare = (job: Job): number | null => (job.done !== null && job.t
 
 /** A method's name without underscores. */
 export const plainName = (name: string): string => name.replaceAll("_", " ");
+
+const answers = new Map([
+  ["word_vote", "Votes on words"],
+  ["relabel", "Labels"],
+  ["review", "Examples judged"],
+  ["flip_rating", "Ratings of rewrites"],
+  ["neighbour_rating", "Ratings of similar texts"],
+  ["ruling", "Rulings"],
+]);
+/** A kind of answer in words; one that this page does not know yet goes by its name. */
+export const answerKind = (kind: string): string => answers.get(kind) ?? plainName(kind);
+
+/** A time that was measured: two figures are all it is good for. */
+export function lasted(seconds: number): string {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
