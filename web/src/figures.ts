@@ -1,19 +1,19 @@
-/** What the charts show: pure functions from what the server says to a figure that `parts/Chart.vue` can draw and read out. */
+/** What the charts show: pure functions from what the server says to a figure that `parts/Chart.vue` can draw and say in words. */
 
 import type { EChartsCoreOption } from "echarts/core";
 
+import type { Palette } from "./parts/ChartBox.vue";
 import type { Agreement } from "./types";
 import { answerKind } from "./words";
 
-/** Colours of the theme in use. */
-export interface Ink {
-  text: string;
-  muted: string;
-  line: string;
-  ground: string;
-  strong: string;
-  series: readonly string[];
-}
+/** Colours of the theme in use, and those that tell series apart. */
+export type Ink = Pick<Palette, "text" | "muted" | "line" | "accent" | "surface"> & { series: readonly string[] };
+
+/** Colours that stay apart for colour-blind eyes and reach 3:1 against the ground of their theme. */
+export const SERIES = {
+  light: ["#0072b2", "#b97800", "#007a5a", "#b0408a", "#5e3c99", "#c14a00", "#3d7ea8", "#6b7280"],
+  dark: ["#4aa3df", "#e69f00", "#35c497", "#e08fc0", "#a993e0", "#f08a4b", "#9fd3f5", "#9ca3af"],
+} as const;
 
 export interface Figure {
   title: string;
@@ -37,7 +37,7 @@ const tooltip = (ink: Ink, formatter: (at: { dataIndex: number; seriesIndex: num
   renderMode: "richText", // an HTML tooltip would need inline styles, which the page's policy forbids
   trigger: "item",
   confine: true,
-  backgroundColor: ink.ground,
+  backgroundColor: ink.surface,
   borderColor: ink.line,
   textStyle: { color: ink.text, fontSize: 13 },
   formatter: (at: unknown) => formatter(at as { dataIndex: number; seriesIndex: number }),
@@ -89,34 +89,23 @@ export function agreementFigure(all: readonly Agreement[]): Figure {
         axisLabel: { color: ink.text, fontSize: 13 },
       },
       series: [
-        {
-          type: "custom",
-          data: known.map((one, n) => [n, one.low ?? one.alpha!, one.high ?? one.alpha!]),
-          encode: { y: 0, x: [1, 2] },
-          renderItem: (
-            _: unknown,
-            api: { value: (n: number) => number; coord: (point: [number, number]) => [number, number] },
-          ) => {
-            const [left, y] = api.coord([api.value(1), api.value(0)]);
-            const [right] = api.coord([api.value(2), api.value(0)]);
-            const style = { stroke: ink.strong, lineWidth: 2, fill: "none" };
-            const stroke = (x1: number, y1: number, x2: number, y2: number) => ({
-              type: "line",
-              shape: { x1, y1, x2, y2 },
-              style,
-            });
-            return {
-              type: "group",
-              children: [stroke(left, y, right, y), stroke(left, y - 6, left, y + 6), stroke(right, y - 6, right, y + 6)],
-            };
-          },
+        ...known.map((one, n) => ({
+          type: "line", // the interval; its ends are the symbols
+          data: [
+            [one.low ?? one.alpha!, n],
+            [one.high ?? one.alpha!, n],
+          ],
+          symbol: "rect",
+          symbolSize: [2, 14],
+          itemStyle: { color: ink.accent },
+          lineStyle: { color: ink.accent, width: 2 },
           silent: true,
           z: 2,
-        },
+        })),
         {
           type: "scatter",
           symbolSize: 13,
-          itemStyle: { color: ink.strong, borderColor: ink.ground, borderWidth: 2 },
+          itemStyle: { color: ink.accent, borderColor: ink.surface, borderWidth: 2 },
           data: known.map((one, n) => [one.alpha!, n]),
           z: 3,
           markLine: {
@@ -285,7 +274,7 @@ export function secondsFigure(values: readonly number[], kind: string): Figure {
             data: marks.map((one, n) => ({
               xAxis: one.at,
               lineStyle: {
-                color: n === 0 && ours !== null ? ink.strong : ink.muted,
+                color: n === 0 && ours !== null ? ink.accent : ink.muted,
                 type: n === 0 && ours !== null ? "solid" : "dashed",
                 width: 2,
               },

@@ -13,7 +13,7 @@ import {
 } from "../src/figures";
 import { answerKind, lasted } from "../src/words";
 
-const INK: Ink = { text: "#111", muted: "#555", line: "#ccc", ground: "#fff", strong: "#05a", series: ["#1", "#2", "#3"] };
+const INK: Ink = { text: "#111", muted: "#555", line: "#ccc", surface: "#fff", accent: "#05a", series: ["#1", "#2", "#3"] };
 const drawn = (figure: { option: (ink: Ink) => object }): any => figure.option(INK);
 const alpha = (kind: string, value: number | null, low: number | null, high: number | null) => ({
   kind,

@@ -1,10 +1,25 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
-import { EMPTY_DRAFT, likelyLabel, mappingOf, planOf, rememberSent, sentEarlier, storedDraft, storeDraft, suggestedTitle } from "../src/plan";
+import {
+  EMPTY_DRAFT,
+  likelyLabel,
+  mappingOf,
+  planOf,
+  rememberSent,
+  sentEarlier,
+  storedDraft,
+  storeDraft,
+  suggestedTitle,
+} from "../src/plan";
 import type { Upload } from "../src/types";
 
 const upload = (kind: "model" | "data", n: number, name = "reviews_2024.csv.gz"): Upload => ({
-  id: String(n).padStart(32, "0"), kind, name, size: 10, by: "ann", at: "2026-01-01T00:00:00Z",
+  id: String(n).padStart(32, "0"),
+  kind,
+  name,
+  size: 10,
+  by: "ann",
+  at: "2026-01-01T00:00:00Z",
 });
 
 describe("which label of the data is which of the model's", () => {
@@ -18,8 +33,15 @@ describe("which label of the data is which of the model's", () => {
   });
   it("lets a choice win over what is likely, also the choice to leave a label out", () => {
     const report = { data_labels: ["pos", "neg", "__proto__", "odd"], model_labels: ["pos", "neg"] };
-    const mapping = mappingOf(report, [["neg", null], ["__proto__", "pos"]]);
-    expect([...mapping]).toEqual([["pos", "pos"], ["neg", null], ["__proto__", "pos"]]);
+    const mapping = mappingOf(report, [
+      ["neg", null],
+      ["__proto__", "pos"],
+    ]);
+    expect([...mapping]).toEqual([
+      ["pos", "pos"],
+      ["neg", null],
+      ["__proto__", "pos"],
+    ]);
   });
 });
 
@@ -28,11 +50,21 @@ describe("the plan", () => {
     expect(planOf({ ...EMPTY_DRAFT, model: upload("model", 1) })).toBeNull();
   });
   it("sends every label under its own name, whatever the name", () => {
-    const plan = planOf({ ...EMPTY_DRAFT, model: upload("model", 1), data: upload("data", 2), labels: [["__proto__", "pos"], ["constructor", null]] });
+    const plan = planOf({
+      ...EMPTY_DRAFT,
+      model: upload("model", 1),
+      data: upload("data", 2),
+      labels: [
+        ["__proto__", "pos"],
+        ["constructor", null],
+      ],
+    });
     expect(JSON.stringify(plan!.labels)).toBe('{"__proto__":"pos","constructor":null}');
   });
   it("is called after the data until somebody finds a title", () => {
-    expect(planOf({ ...EMPTY_DRAFT, model: upload("model", 1), data: upload("data", 2), title: "  " })!.title).toBe("reviews 2024");
+    expect(planOf({ ...EMPTY_DRAFT, model: upload("model", 1), data: upload("data", 2), title: "  " })!.title).toBe(
+      "reviews 2024",
+    );
     expect(suggestedTitle(".csv")).toBe("New project");
   });
 });
