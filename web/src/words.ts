@@ -47,8 +47,13 @@ const answers = new Map([
   ["word_vote", "Votes on words"],
   ["relabel", "Labels"],
   ["review", "Examples judged"],
+  ["word_vote_everywhere", "Votes on words everywhere"],
   ["flip_rating", "Ratings of rewrites"],
+  ["flip_plausible", "Rewrites: plausible"],
+  ["flip_meaningful", "Rewrites: meaningful"],
+  ["flip_agrees", "Rewrites: as expected"],
   ["neighbour_rating", "Ratings of similar texts"],
+  ["neighbour_similar", "Similar texts"],
   ["ruling", "Rulings"],
 ]);
 /** A kind of answer in words; one that this page does not know yet goes by its name. */

@@ -1,3 +1,5 @@
+import "./markdown.css";
+
 import { defineComponent, h, type VNodeChild } from "vue";
 
 import { parseMarkdown, type Block, type Inline } from "../markdown";
