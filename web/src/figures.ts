@@ -51,6 +51,9 @@ const axis = (ink: Ink) => ({
   splitLine: { lineStyle: { color: ink.line, opacity: 0.5 } },
 });
 
+/** The library keeps names as keys of plain objects, where one called `__proto__` breaks the page: it gets numbers. */
+const numbered = (all: readonly unknown[]): string[] => all.map((_, n) => String(n));
+
 const two = (value: number) => value.toFixed(2);
 
 /** Krippendorff's alpha for each kind where it is defined: a dot and its interval. */
@@ -84,9 +87,9 @@ export function agreementFigure(all: readonly Agreement[]): Figure {
       xAxis: { type: "value", min: Math.floor(lowest * 5) / 5, max: 1, ...axis(ink) },
       yAxis: {
         type: "category",
-        data: known.map((one) => answerKind(one.kind)),
+        data: numbered(known),
         ...axis(ink),
-        axisLabel: { color: ink.text, fontSize: 13 },
+        axisLabel: { color: ink.text, fontSize: 13, interval: 0, formatter: (n: string) => answerKind(known[Number(n)]!.kind) },
       },
       series: [
         ...known.map((one, n) => ({
@@ -180,7 +183,7 @@ export function dayFigure(byDay: readonly (readonly [string, string, number])[])
               textStyle: { color: ink.text },
               pageIconColor: ink.text,
               pageTextStyle: { color: ink.text },
-              formatter: (name: string) => plain(name, 20),
+              formatter: (n: string) => plain(groups[Number(n)] ?? "", 20),
             }
           : undefined,
       tooltip: tooltip(
@@ -195,7 +198,7 @@ export function dayFigure(byDay: readonly (readonly [string, string, number])[])
         axisLabel: { color: ink.muted, fontSize: 12, hideOverlap: true, formatter: (day: string) => day.slice(5) },
       },
       yAxis: { type: "value", minInterval: 1, ...axis(ink) },
-      series: groups.map((name, n) => ({ type: "bar", stack: "all", name, data: counts[n]!, barMaxWidth: 40 })),
+      series: groups.map((_, n) => ({ type: "bar", stack: "all", name: String(n), data: counts[n]!, barMaxWidth: 40 })),
     }),
   };
 }
@@ -321,10 +324,10 @@ export function labelFigure(labels: readonly (readonly [string, number])[], unla
       xAxis: { type: "value", minInterval: 1, ...axis(ink), axisLabel: { color: ink.muted, fontSize: 12, hideOverlap: true } },
       yAxis: {
         type: "category",
-        data: upward.map((one) => plain(one.name, 24)),
+        data: numbered(upward),
         ...axis(ink),
         axisTick: { show: false },
-        axisLabel: { color: ink.text, fontSize: 12, interval: 0, width: 120, overflow: "truncate" },
+        axisLabel: { color: ink.text, fontSize: 12, interval: 0, formatter: (n: string) => plain(upward[Number(n)]!.name, 20) },
       },
       series: [
         {

@@ -28,7 +28,8 @@ const alpha = (kind: string, value: number | null, low: number | null, high: num
 describe("agreement", () => {
   it("draws kinds where it is defined and lists the others", () => {
     const figure = agreementFigure([alpha("word_vote", 0.71, 0.6, 0.8), alpha("relabel", null, null, null)]);
-    expect(drawn(figure).yAxis.data).toEqual(["Votes on words"]);
+    expect(drawn(figure).yAxis.axisLabel.formatter("0")).toBe("Votes on words");
+    expect(drawn(figure).yAxis.data).toHaveLength(1);
     expect(figure.rows.map((row) => row[1])).toEqual(["0.71", "not defined"]);
     expect(figure.summary).toContain("Votes on words 0.71 (0.60 to 0.80)");
   });
@@ -38,7 +39,7 @@ describe("agreement", () => {
   });
   it("lists the first kind on top, where the axis ends", () => {
     const figure = agreementFigure([alpha("a", 0.1, null, null), alpha("b", 0.2, null, null)]);
-    expect(drawn(figure).yAxis.data).toEqual(["b", "a"]);
+    expect(["0", "1"].map(drawn(figure).yAxis.axisLabel.formatter)).toEqual(["b", "a"]);
     expect(drawn(figure).tooltip.formatter({ dataIndex: 1 })).toContain("a 0.10");
   });
   it("says so when nothing is defined", () => {
@@ -65,6 +66,17 @@ describe("judgements a day", () => {
       ["2026-01-03", 4, 2],
     ]);
     expect(figure.summary).toContain("9 judgements in 3 days by 2 people; most on 2026-01-03 (6)");
+  });
+  it("keeps names from the library, which would set a prototype by one of them", () => {
+    const days = dayFigure([
+      ["2026-01-01", "__proto__", 1],
+      ["2026-01-01", "b", 2],
+    ]);
+    expect(drawn(days).series.map((one: { name: string }) => one.name)).toEqual(["0", "1"]);
+    expect(["0", "1"].map(drawn(days).legend.formatter)).toEqual(["b", "__proto__"]);
+    const labels = labelFigure([["__proto__", 1]], 0);
+    expect(drawn(labels).yAxis.data).toEqual(["0"]);
+    expect(drawn(labels).yAxis.axisLabel.formatter("0")).toBe("__proto__");
   });
   it("puts the least busy people together", () => {
     const figure = dayFigure(Array.from({ length: 12 }, (_, n) => ["2026-01-01", `p${n}`, n + 1] as const));
