@@ -24,12 +24,17 @@ export interface Figure {
   option: (ink: Ink) => EChartsCoreOption;
 }
 
-/** Names come from data and people; braces and bars are markup to the chart library, which then swallows them. */
+/**
+ * A name, from data or people, as it may be handed to the chart library. To that, braces and bars are markup, which it
+ * swallows; and its cache of text widths is a plain object: a text called `__proto__` or `constructor` would write
+ * into the prototype of all objects.
+ */
 export function plain(name: string, longest = 40): string {
   const harmless = name
     .replace(/[{}|]/g, (one) => ({ "{": "❴", "}": "❵", "|": "∣" })[one]!)
     .replace(/[\u0000-\u001f\u202a-\u202e\u2066-\u2069]/g, "␣");
   const letters = [...harmless];
+  if (harmless in {}) return `${harmless}\u2060`; // not seen, and no longer the name of something that every object has
   return letters.length > longest ? letters.slice(0, longest - 1).join("") + "…" : harmless;
 }
 

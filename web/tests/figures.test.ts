@@ -73,10 +73,10 @@ describe("judgements a day", () => {
       ["2026-01-01", "b", 2],
     ]);
     expect(drawn(days).series.map((one: { name: string }) => one.name)).toEqual(["0", "1"]);
-    expect(["0", "1"].map(drawn(days).legend.formatter)).toEqual(["b", "__proto__"]);
+    expect(["0", "1"].map(drawn(days).legend.formatter)).toEqual(["b", "__proto__\u2060"]);
     const labels = labelFigure([["__proto__", 1]], 0);
     expect(drawn(labels).yAxis.data).toEqual(["0"]);
-    expect(drawn(labels).yAxis.axisLabel.formatter("0")).toBe("__proto__");
+    expect(drawn(labels).yAxis.axisLabel.formatter("0")).toBe("__proto__\u2060");
   });
   it("puts the least busy people together", () => {
     const figure = dayFigure(Array.from({ length: 12 }, (_, n) => ["2026-01-01", `p${n}`, n + 1] as const));
@@ -133,6 +133,7 @@ describe("labels", () => {
 it("a name cannot be markup of the chart library, nor turn the line around", () => {
   expect(plain("{a|b}")).toBe("❴a∣b❵");
   expect(plain("a\u202Eb\nc")).toBe("a␣b␣c");
+  for (const name of ["__proto__", "constructor", "toString"]) expect(plain(name) in {}).toBe(false);
   expect([...plain("😀".repeat(90))]).toHaveLength(40);
 });
 
