@@ -1,0 +1,101 @@
+/** From scores to what is seen and read out. */
+import type { Attribution, Example, Opinion, Vote, WordVote } from "./types";
+
+/** Case and hidden characters aside: the words that an everywhere vote means (`unhans.text.visible_form`). */
+export function visibleForm(word: string): string {
+  const shown = word.normalize("NFC").replace(/[\p{Z}\p{Cc}\p{Cf}]+/gu, "");
+  return shown.toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ").normalize("NFC");
+}
+
+/** Control characters as pictures; everything else as it is. */
+export function shown(text: string): string {
+  return text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f]/g, (sign) => String.fromCodePoint(0x2400 + sign.charCodeAt(0))).replaceAll("\x7f", "␡");
+}
+
+export const hasHidden = (word: string): boolean => /[\p{Cf}]/u.test(word.replace(/\p{Extended_Pictographic}[\u200d\ufe0f\p{Emoji_Modifier}\p{Extended_Pictographic}]*/gu, ""));
+
+export interface Shade {
+  share: number; // of the strongest colour, 0 to 1
+  side: "for" | "against" | "none";
+  size: "strong" | "medium" | "weak" | "none";
+}
+
+const WEAK = 0.05;
+
+/** One colour scale for a whole project: `scale` is its 99th percentile, and what lies beyond is simply strongest. */
+export function shadeOf(score: number, scale: number, signed = true): Shade {
+  const share = scale > 0 ? Math.min(1, Math.abs(score) / scale) : 0;
+  if (share < WEAK) return { share: 0, side: "none", size: "none" };
+  const size = share >= 0.66 ? "strong" : share >= 0.33 ? "medium" : "weak";
+  return { share, side: signed && score < 0 ? "against" : "for", size };
+}
+
+/** Whether the colours say nothing: no word stands out from the others. */
+export function flat(scores: readonly number[], scale: number): boolean {
+  if (scores.length < 2) return false;
+  const spread = Math.max(...scores.map(Math.abs)) ;
+  return !(scale > 0) || spread < WEAK * scale || Math.max(...scores) - Math.min(...scores) < WEAK * scale;
+}
+
+export interface Mark {
+  vote: Vote;
+  scope: "here" | "everywhere";
+  stale: string | null;
+  sent: boolean;
+}
+
+export interface Piece {
+  at: number; // number of the word in the attribution
+  before: string; // blanks and the like between this word and the one before
+  word: string;
+  score: number;
+  error: number | null;
+}
+
+export interface Block {
+  part: "text" | "pair";
+  pieces: Piece[];
+  after: string; // behind the last word
+  unread: string; // the tail that the model did not read
+}
+
+/** The words of an attribution in the raw text. Positions are code points, which JavaScript does not count in. */
+export function blocksOf(example: Example, attribution: Attribution): Block[] {
+  const parts: [Block["part"], string | null | undefined][] = [["text", example.text], ["pair", example.pair]];
+  const unread = new Set(attribution.unread ?? []);
+  const blocks: Block[] = [];
+  for (const [part, text] of parts) {
+    if (text === null || text === undefined) continue;
+    const points = Array.from(text);
+    const pieces: Piece[] = [];
+    let end = 0;
+    for (const [at, span] of attribution.spans.entries()) {
+      if ((span.part ?? "text") !== part || unread.has(at)) continue;
+      pieces.push({
+        at, before: points.slice(end, span.start).join(""), word: points.slice(span.start, span.end).join(""),
+        score: attribution.scores[at] ?? 0, error: attribution.errors?.[at] ?? null,
+      });
+      end = span.end;
+    }
+    const rest = points.slice(end).join("");
+    const cut = attribution.spans.some((span, at) => (span.part ?? "text") === part && unread.has(at));
+    blocks.push({ part, pieces, after: cut ? "" : rest, unread: cut ? rest : "" });
+  }
+  return blocks;
+}
+
+export const isVote = (opinion: Opinion): boolean => opinion.feedback.says.kind === "word_vote";
+export const voteOf = (opinion: Opinion): WordVote => opinion.feedback.says as WordVote;
+
+const article = new Map<Shade["size"], string>([["strong", "strong"], ["medium", "medium"], ["weak", "weak"]]);
+
+/** What a screen reader says after the word: "supports ‘hate’, strong, +0.42, marked lower". */
+export function describe(shade: Shade, label: string, signed: boolean, value: string, mark: Mark | null): string {
+  const told: string[] = [];
+  if (shade.side === "none") told.push("hardly counts");
+  else if (!signed) told.push(`${article.get(shade.size)} strength`);
+  else told.push(`${shade.side === "for" ? "supports" : "speaks against"} ‘${label}’`, article.get(shade.size)!);
+  told.push(value);
+  if (mark) told.push(`marked ${mark.vote} ${mark.scope === "everywhere" ? "everywhere" : "here"}${mark.stale ? ", out of date" : ""}`);
+  return told.join(", ");
+}
