@@ -85,16 +85,29 @@ export function agreementFigure(all: readonly Agreement[]): Figure {
       one.questions,
       one.people,
     ]),
-    height: 96 + 44 * known.length,
+    height: 100 + 46 * known.length,
     option: (ink) => ({
-      grid: { left: 8, right: 24, top: 28, bottom: 8, containLabel: true },
+      grid: { left: 8, right: 24, top: 40, bottom: 8, containLabel: true },
       tooltip: tooltip(ink, ({ dataIndex }) => told[told.length - 1 - dataIndex] ?? ""),
-      xAxis: { type: "value", min: Math.floor(lowest * 5) / 5, max: 1, ...axis(ink) },
+      xAxis: {
+        type: "value",
+        min: Math.floor(lowest * 5) / 5,
+        max: 1,
+        ...axis(ink),
+        axisLabel: { color: ink.muted, fontSize: 12, hideOverlap: true },
+      },
       yAxis: {
         type: "category",
         data: numbered(known),
         ...axis(ink),
-        axisLabel: { color: ink.text, fontSize: 13, interval: 0, formatter: (n: string) => answerKind(known[Number(n)]!.kind) },
+        axisLabel: {
+          color: ink.text,
+          fontSize: 13,
+          interval: 0,
+          width: 100,
+          overflow: "break",
+          formatter: (n: string) => plain(answerKind(known[Number(n)]!.kind)),
+        },
       },
       series: [
         ...known.map((one, n) => ({
@@ -125,7 +138,7 @@ export function agreementFigure(all: readonly Agreement[]): Figure {
               fontSize: 11,
               formatter: (at: { value: number }) => (at.value === 0 ? "chance" : String(at.value)),
             },
-            data: [{ xAxis: 0 }, { xAxis: 0.67 }, { xAxis: 0.8 }],
+            data: [{ xAxis: 0 }, { xAxis: 0.67 }, { xAxis: 0.8, label: { distance: [0, 18] } }], // the last two are close: one above the other
           },
         },
       ],
@@ -332,7 +345,14 @@ export function labelFigure(labels: readonly (readonly [string, number])[], unla
         data: numbered(upward),
         ...axis(ink),
         axisTick: { show: false },
-        axisLabel: { color: ink.text, fontSize: 12, interval: 0, formatter: (n: string) => plain(upward[Number(n)]!.name, 20) },
+        axisLabel: {
+          color: ink.text,
+          fontSize: 12,
+          interval: 0,
+          width: 110,
+          overflow: "truncate",
+          formatter: (n: string) => plain(upward[Number(n)]!.name, 20),
+        },
       },
       series: [
         {
