@@ -12,6 +12,14 @@ export function shown(text: string): string {
   return text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f]/g, (sign) => String.fromCodePoint(0x2400 + sign.charCodeAt(0))).replaceAll("\x7f", "␡");
 }
 
+const LEFTWARD = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}\p{Script=Samaritan}\p{Script=Mandaic}\p{Script=Hanifi_Rohingya}]/u;
+
+/** Where a text begins, by its first letter. `dir="auto"` cannot tell, as it looks into no isolated word. */
+export function directionOf(text: string): "ltr" | "rtl" {
+  const letter = /\p{L}/u.exec(text)?.[0];
+  return letter && LEFTWARD.test(letter) ? "rtl" : "ltr";
+}
+
 export const hasHidden = (word: string): boolean => /[\p{Cf}]/u.test(word.replace(/\p{Extended_Pictographic}[\u200d\ufe0f\p{Emoji_Modifier}\p{Extended_Pictographic}]*/gu, ""));
 
 export interface Shade {
@@ -33,8 +41,9 @@ export function shadeOf(score: number, scale: number, signed = true): Shade {
 /** Whether the colours say nothing: no word stands out from the others. */
 export function flat(scores: readonly number[], scale: number): boolean {
   if (scores.length < 2) return false;
-  const spread = Math.max(...scores.map(Math.abs)) ;
-  return !(scale > 0) || spread < WEAK * scale || Math.max(...scores) - Math.min(...scores) < WEAK * scale;
+  const least = scores.reduce((a, b) => Math.min(a, b)); // a text may have more words than a call may have arguments
+  const most = scores.reduce((a, b) => Math.max(a, b));
+  return !(scale > 0) || most - least < WEAK * scale;
 }
 
 export interface Mark {
@@ -54,6 +63,7 @@ export interface Piece {
 
 export interface Block {
   part: "text" | "pair";
+  direction: "ltr" | "rtl";
   pieces: Piece[];
   after: string; // behind the last word
   unread: string; // the tail that the model did not read
@@ -79,7 +89,7 @@ export function blocksOf(example: Example, attribution: Attribution): Block[] {
     }
     const rest = points.slice(end).join("");
     const cut = attribution.spans.some((span, at) => (span.part ?? "text") === part && unread.has(at));
-    blocks.push({ part, pieces, after: cut ? "" : rest, unread: cut ? rest : "" });
+    blocks.push({ part, direction: directionOf(text), pieces, after: cut ? "" : rest, unread: cut ? rest : "" });
   }
   return blocks;
 }
@@ -87,14 +97,12 @@ export function blocksOf(example: Example, attribution: Attribution): Block[] {
 export const isVote = (opinion: Opinion): boolean => opinion.feedback.says.kind === "word_vote";
 export const voteOf = (opinion: Opinion): WordVote => opinion.feedback.says as WordVote;
 
-const article = new Map<Shade["size"], string>([["strong", "strong"], ["medium", "medium"], ["weak", "weak"]]);
-
 /** What a screen reader says after the word: "supports ‘hate’, strong, +0.42, marked lower". */
 export function describe(shade: Shade, label: string, signed: boolean, value: string, mark: Mark | null): string {
   const told: string[] = [];
   if (shade.side === "none") told.push("hardly counts");
-  else if (!signed) told.push(`${article.get(shade.size)} strength`);
-  else told.push(`${shade.side === "for" ? "supports" : "speaks against"} ‘${label}’`, article.get(shade.size)!);
+  else if (!signed) told.push(`${shade.size} strength`);
+  else told.push(`${shade.side === "for" ? "supports" : "speaks against"} ‘${label}’`, shade.size);
   told.push(value);
   if (mark) told.push(`marked ${mark.vote} ${mark.scope === "everywhere" ? "everywhere" : "here"}${mark.stale ? ", out of date" : ""}`);
   return told.join(", ");

@@ -13,7 +13,7 @@ export const ACTIONS = {
   reset: { keys: ["0"], text: "Reset the word" },
   here: { keys: ["h"], text: "Votes count here only" },
   everywhere: { keys: ["e"], text: "Votes count everywhere" },
-  done: { keys: ["Enter"], text: "Save and next" },
+  done: { keys: ["Enter", "Ctrl+Enter"], text: "Save and next" },
   undo: { keys: ["Backspace", "Ctrl+z"], text: "Undo" },
   skip: { keys: ["s"], text: "Skip" },
   flag: { keys: ["f"], text: "Flag for somebody else" },
@@ -102,7 +102,7 @@ export function useKeys(offered: readonly Action[], act: (action: Action, event:
     const action = actionOf(event, offered);
     if (!action) return;
     const control = event.target instanceof Element ? event.target.closest("a[href], button, summary, [role='radio'], input") : null;
-    if (control && (event.key === "Enter" || event.key === " ") && control.getAttribute("data-keys") !== "view") return;
+    if (control && !event.ctrlKey && (event.key === "Enter" || event.key === " ") && control.getAttribute("data-keys") !== "view") return;
     if (event.repeat && !moving.has(action)) return event.preventDefault();
     if (act(action, event) !== false) event.preventDefault();
   }
