@@ -98,9 +98,7 @@ def save_folder(folder: str | Path, model: Any, tokenizer: Any) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
-        with _quiet():
-            model.save_pretrained(partial, safe_serialization=True)
-            tokenizer.save_pretrained(partial)
+        write_files(partial, model, tokenizer)
         for path in partial.rglob("*"):
             if path.is_file():
                 with path.open("rb") as file:
@@ -111,6 +109,13 @@ def save_folder(folder: str | Path, model: Any, tokenizer: Any) -> Path:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return target
+
+
+def write_files(folder: Path, model: Any, tokenizer: Any) -> None:
+    """Write the files of a model into a folder that is there; it is whole only when this returns."""
+    with _quiet():
+        model.save_pretrained(folder, safe_serialization=True)
+        tokenizer.save_pretrained(folder)
 
 
 def token_limit(config: Any, tokenizer: Any) -> int:

@@ -22,6 +22,7 @@ import click
 from unhans.errors import BadOption, Cancelled, UnhansError
 
 if TYPE_CHECKING:
+    from unhans.accounts import Accounts, Role
     from unhans.data import Corpus
     from unhans.demo import DemoStory
     from unhans.language_model import LanguageModel
@@ -70,6 +71,17 @@ def main(debug: bool) -> None:
     """Find out why a text classifier is wrong, tell it so, and prove that it listened."""
 
 
+def _database_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where records are kept, if not in the folder."""
+    return click.option(
+        "--database",
+        envvar="UNHANS_DATABASE",
+        metavar="ADDRESS",
+        help="PostgreSQL server that keeps the records, as postgresql+psycopg://user@host/name; "
+        "better given as UNHANS_DATABASE, for others can read command lines.",
+    )(command)
+
+
 def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what is what in a data file; `init` and `predict` share them."""
     for option in reversed(
@@ -90,23 +102,28 @@ def _data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--model", required=True, help="Hugging Face folder or id, ONNX file, or http(s) address.")
 @click.option("--data", required=True, type=click.Path(path_type=Path), help=_DATA_HELP)
 @_data_options
+@_database_option
 @click.option("--json", "as_json", is_flag=True, help="Print facts as JSON.")
-def init(project: Path, model: str, data: Path, as_json: bool, **columns: str | None) -> None:
+def init(project: Path, model: str, data: Path, database: str | None, as_json: bool, **columns: str | None) -> None:
     """Make a project: a folder that keeps a model, data, and what is found out about them."""
     from unhans.project import Project, check_free
 
     check_free(project)
     corpus = _read(data, columns)
     _tell("Checking and copying the model …")
-    made = Project.create(project, model=model, data=corpus)
-    labels, problems = list(made.revisions[-1].labels), str(corpus.problems())
+    with (
+        _bar("Storing") as progress,
+        Project.create(project, model=model, data=corpus, database=database, progress=progress) as made,
+    ):
+        labels = list(made.revisions[-1].labels)
+    problems = str(corpus.problems())
     if as_json:
         facts = {"project": str(project), "examples": len(corpus), "labels": labels, "splits": list(corpus.splits)}
         return _print_json(facts | {"summary": corpus.summary(), "problems": problems})
     click.echo(corpus.summary())
     click.echo(problems)
     click.echo(f"Made {project}: {len(corpus):,} examples, labels {_plain(', '.join(labels))}.")
-    return click.echo(f"Next: unhans predict {project}")
+    return click.echo(f"Next: unhans predict {project}, then unhans serve {project}")
 
 
 def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,6 +138,7 @@ def _source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--text", "texts", multiple=True, help="A text; may be given several times."),
             click.option("--pair", "pairs", multiple=True, help="The second text of a pair, one for each --text."),
             _data_options,
+            _database_option,
         )
     ):
         command = option(command)
@@ -149,11 +167,13 @@ class _Source:
 
 
 def _open(
+    *,
     project: Path | None,
     model: str | None,
     data: Path | None,
     texts: tuple[str, ...],
     pairs: tuple[str, ...],
+    database: str | None,
     **columns: str | None,
 ) -> _Source:
     """Model and texts as the options of `_source_options` say."""
@@ -167,7 +187,9 @@ def _open(
     if data is None and any(columns.values()):
         raise BadOption("Columns and labels can be named for --data only.")
     _tell("Loading the model …")
-    opened = Project.open(project) if project else None
+    opened = Project.open(project, database=database) if project else None
+    if opened:
+        click.get_current_context().call_on_close(opened.close)
     classifier = load(model) if model else opened.classifier  # type: ignore[union-attr]
     given = list(zip(texts, pairs, strict=True)) if pairs else list(texts)
     corpus = _read(given or data, columns) if given or data else opened.examples  # type: ignore[union-attr]
@@ -381,17 +403,142 @@ def methods(family: str | None, as_json: bool) -> None:
 @click.option("--epochs", type=click.IntRange(1, 100), default=3, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
-def demo(as_json: bool, **knobs: Any) -> None:
-    """Train a small classifier with a planted shortcut, and catch it: the story with real numbers."""
+@click.option("--serve/--no-serve", default=True, show_default=True, help="Open the workbench afterwards.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="For the workbench.")
+def demo(as_json: bool, serve: bool, port: int, **knobs: Any) -> None:
+    """Train a small classifier with a planted shortcut, and catch it: the story with real numbers.
+
+    Then the workbench opens on it, if a person is looking; a script gets the numbers, and a look whether it would.
+    """
     from unhans.demo import DemoSettings, Teller, run_demo
     from unhans.present import progress_bars
 
     with progress_bars() as bar:
         teller = Teller(step=lambda line: click.echo(line, err=as_json), progress=bar)
         story = run_demo(DemoSettings(**knobs), teller)
+    story.project.close()
     if as_json:
-        return _print_json(_story_facts(story))
-    return _print_story(story)
+        _print_json(_story_facts(story))
+    else:
+        _print_story(story)
+    if not serve:
+        return
+    from unhans.serving import Place, try_out
+    from unhans.serving import serve as serve_
+
+    place = Place(knobs["folder"], port=port)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        serve_(place, click.echo)
+    else:
+        click.echo(try_out(place), err=as_json)
+
+
+# -- the workbench
+
+
+@main.command()
+@click.argument("folder", required=False, default=".", type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at; others need accounts.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 takes any free one.")
+@click.option(
+    "--allowed-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Name that people use in the address; repeatable.",
+)
+@click.option("--root-path", default="", metavar="PATH", help="Path under which a proxy shows the server, as /unhans.")
+@click.option("--https", is_flag=True, help="People reach it by https, which a proxy in front of it speaks.")
+@click.option("--no-worker", is_flag=True, help="Take jobs, but leave them to another server.")
+@_database_option
+def serve(no_worker: bool, **where: Any) -> None:
+    """Open the workbench in a browser, on a project or a folder of projects (a new folder for new ones)."""
+    from unhans.serving import Place
+    from unhans.serving import serve as serve_
+
+    serve_(Place(**where, works=not no_worker), click.echo)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+def backup(folder: Path, target: Path) -> None:
+    """Copy all that people made in a project or a folder of projects into a new folder, while others work on."""
+    from unhans.workspace import Workspace
+
+    with Workspace.open(folder) as workspace:
+        made = workspace.backup(target)
+        problem = workspace.store.check()
+    click.echo(f"Copied to {made}. Its manifest.json has a hash of every file; `unhans serve {made}` opens it.")
+    if problem:
+        click.echo(f"But the database itself is damaged: {_plain(problem)}", err=True)
+        click.get_current_context().exit(3)
+
+
+@main.group()
+def user() -> None:
+    """Accounts of the people who work with a server."""
+
+
+def _folder_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which server's accounts."""
+    option = click.option(
+        "--folder", default=".", type=click.Path(path_type=Path), show_default=True, help="What is served."
+    )
+    return option(_database_option(command))
+
+
+@contextmanager
+def _accounts(folder: Path, database: str | None) -> Iterator[tuple[Accounts, list[str]]]:
+    from unhans.accounts import Accounts
+    from unhans.workspace import Workspace
+
+    with Workspace.open(folder, database=database) as workspace:
+        yield Accounts(workspace.store), workspace.names()
+
+
+@user.command("add")
+@click.argument("name")
+@click.option("--role", type=click.Choice(["admin", "manager", "annotator"]), default="annotator", show_default=True)
+@click.option(
+    "--project", "projects", multiple=True, help="A project they work in; repeatable. Administrators see all."
+)
+@click.option("--password", envvar="UNHANS_PASSWORD", help="Asked for if not given; better not on the command line.")
+@_folder_option
+def add_user(
+    name: str, *, role: Role, projects: tuple[str, ...], password: str | None, folder: Path, database: str | None
+) -> None:
+    """Make an account with a password."""
+    with _accounts(folder, database) as (accounts, known):
+        if strange := [project for project in projects if project not in known]:
+            raise BadOption(f"There is no project {strange[0]!r} here. There is: {', '.join(known) or 'none'}.")
+        given = password or click.prompt("Password (10 characters or more)", hide_input=True, confirmation_prompt=True)
+        accounts.add(name, role, given, projects)
+    click.echo(f"{name} can sign in as {role}.")
+
+
+@user.command("list")
+@_folder_option
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def list_users(folder: Path, database: str | None, as_json: bool) -> None:
+    """Who has an account."""
+    with _accounts(folder, database) as (accounts, _):
+        found = accounts.list()
+    if as_json:
+        return _print_json([{"name": u.name, "role": u.role, "projects": list(u.projects), "at": u.at} for u in found])
+    every = {"admin": "all"}
+    rows = ((u.name, u.role, every.get(u.role, ", ".join(u.projects) or "none"), u.at) for u in found)
+    return _print_table(("name", "role", "projects", "since"), rows)
+
+
+@user.command("remove")
+@click.argument("name")
+@_folder_option
+def remove_user(name: str, folder: Path, database: str | None) -> None:
+    """Remove an account, from its next request on. What it answered stays."""
+    with _accounts(folder, database) as (accounts, _):
+        accounts.remove(name)
+    click.echo(f"{name} is removed; what they answered stays.")
 
 
 # -- explaining
@@ -680,7 +827,8 @@ def _print_story(story: DemoStory) -> None:
     console.print("Bold words speak for that prediction, underlined ones against it:")
     console.print(heat_line(story.attribution))
     console.print(f"{story.attribution.caption}\n", style="dim")
-    console.print(f"The project is in {story.project.folder}. Next: unhans words {story.project.folder}")
+    folder = story.project.folder
+    console.print(f"The project is in {folder}. Next: unhans words {folder}, or unhans serve {folder.parent}")
 
 
 def _verdict(accuracies: dict[str, float]) -> str:

@@ -18,6 +18,7 @@ from unhans.demo_data import DOMAINS, DomainName, reviews
 from unhans.errors import ProjectProblem
 from unhans.model import TransformerClassifier
 from unhans.project import Project
+from unhans.records import read_facts
 from unhans.scoring import Progress
 from unhans.scratch import fresh_classifier
 from unhans.task import rank_words, suspects
@@ -25,19 +26,25 @@ from unhans.training import Epoch, Schedule, Watch, accuracy, fit
 from unhans.types import Attribution, Example, Prediction, Suspects, WordRanking
 
 LABELS = ("negative", "positive")
+_EXPLAINED = 300  # examples that the workbench shows explained from the start
 
 
 @dataclass(frozen=True)
 class DemoSettings:
     """The knobs of the demo."""
 
-    folder: Path = Path("demo")
+    folder: Path = Path("demo")  # of projects; the demo is the one named after its domain
     word: str = "imax"
     share: float = 0.9
     domain: DomainName = "films"
     examples: int = 3000
     epochs: int = 3
     seed: int = 0
+
+    @property
+    def project(self) -> Path:
+        """Where the project goes."""
+        return self.folder / self.domain
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Teller:
 def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     """Plant a shortcut, train on it, measure, and look for it: the story in one call."""
     teller = teller or Teller()
-    _check_room(settings.folder)
+    _check_room(settings.project)
     teller.step(
         f"Writing {settings.examples:,} synthetic {settings.domain} reviews with a planted shortcut: {settings.word!r}"
     )
@@ -83,15 +90,22 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     ranking = rank_words(attributions, label=label, order="total")
     found = suspects(classifier, asked, attributions, candidates=20, progress=teller.progress("Trying without them"))
     example = _telling_example(classifier, test_sets["shortcut reversed"], settings.word)
-    if settings.folder.exists():
-        shutil.rmtree(settings.folder)  # an earlier demo or an empty folder, as checked above
+    if settings.project.exists():
+        shutil.rmtree(settings.project)  # an earlier demo or an empty folder, as checked above
     project = Project.create(
-        settings.folder,
+        settings.project,
         model=classifier,
         data=read([*planted.examples, *test_sets["same data"]]),
-        name="demo",
+        name=f"Demo: {settings.domain} with a planted shortcut",
         notes={"demo": True, "planted": planted.truth.note},
     )
+    teller.step("Predicting and explaining for the workbench")
+    for _ in project.predict(progress=teller.progress("Predicting")):
+        pass
+    project.explain(examples=list(project.examples[:_EXPLAINED]), progress=teller.progress("Explaining"))
+    tested = list(project.examples.split("test"))[:_EXPLAINED]
+    for name in LABELS:
+        project.rank(name, examples=tested, progress=teller.progress(f"Ranking words for {name}"))
     return DemoStory(
         project=project,
         planted=planted,
@@ -110,7 +124,7 @@ def _check_room(folder: Path) -> None:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:
-        ours = Project.open(folder).facts["notes"].get("demo") is True
+        ours = read_facts(folder)["notes"].get("demo") is True
     except ProjectProblem:
         ours = False
     if not ours:

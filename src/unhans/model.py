@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from unhans.checkpoint import check_labels, open_checkpoint, save_folder
+from unhans.checkpoint import check_labels, open_checkpoint, save_folder, write_files
 from unhans.errors import BadOption, ModelFailed, Unsupported
 from unhans.packing import Forward
 from unhans.present import html_table
@@ -65,6 +65,10 @@ class Classifier(ABC):
     def unread(self, example: Example) -> tuple[Span, ...]:
         """The parts of an example beyond the model's length limit; a black box does not tell."""
         return ()
+
+    def unknown_share(self, example: Example) -> float | None:
+        """How much of an example the model's vocabulary lacks; a black box does not tell."""
+        return None
 
     def log_probs(self, texts: Iterable[Text], **how: Any) -> NDArray[np.float64]:
         """Log-probability of every label for every text; `how` goes to `scoring.ask` (cache, progress, …)."""
@@ -271,6 +275,15 @@ class TransformerClassifier(Classifier):
                 unread.append(Span(words.spans[missed[0]].start, words.spans[missed[-1]].end, part))
         return tuple(unread)
 
+    def unknown_share(self, example: Example) -> float | None:
+        """Share of the tokens of the text that are the unknown token; None where the vocabulary has none."""
+        unknown = self.tokenizer.unk_token_id
+        if unknown is None:
+            return None
+        special = set(self.tokenizer.all_special_ids) - {unknown}
+        own = [token for token in self.tokens.rows([as_variant(example)])[0].ids if token not in special]
+        return own.count(unknown) / len(own) if own else 0.0
+
     # -- inside the weights
 
     def batch(self, examples: Sequence[Example]) -> Batch:
@@ -367,6 +380,10 @@ class TransformerClassifier(Classifier):
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all, and never over an existing one."""
         return save_folder(folder, self.model, self.tokenizer)
+
+    def save_into(self, folder: Path) -> None:
+        """Write the same files into a folder that somebody else keeps whole, such as a version of an artefact."""
+        write_files(folder, self.model, self.tokenizer)
 
 
 def _is_plain(model: Any) -> bool:

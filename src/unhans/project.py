@@ -1,38 +1,52 @@
-"""A project: one folder with a model, data and what was found out about them."""
+"""A project: a model, data, and what was found out about them, kept in a folder and a database.
+
+`Project` is `Records` with a model: its methods are the loop, and everything they find is stored.
+"""
 
 from __future__ import annotations
 
 import json
-import os
+import re
+import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from unhans.attributions import attribute, attribution
-from unhans.data import Corpus, read, write
-from unhans.data.writing import new_file
-from unhans.errors import BadData, ProjectProblem
+from unhans import __version__
+from unhans.artefacts import Artefacts
+from unhans.attributions import attribute, attribution, check_usable
+from unhans.catalogue import describe
+from unhans.data import Corpus, read
+from unhans.errors import BadData, ProjectProblem, Unsupported
 from unhans.language_model import LanguageModel
 from unhans.loading import load
 from unhans.model import Classifier, TransformerClassifier
+from unhans.records import FACTS, FORMAT, Records
+from unhans.records.examples import ExampleTable
+from unhans.records.explained import Alike
 from unhans.registry import Entry
 from unhans.scoring import Progress, ScoreCache
+from unhans.shapes import Method, MethodOption
+from unhans.store import Store, batches
+from unhans.task import rank_words, suspects
 from unhans.text import Unit
 from unhans.training import Watch
-from unhans.types import Attribution, Attributions, Example, Prediction, Recipe, Revision, from_json, to_json
+from unhans.types import Attributions, Example, Prediction, Recipe, Revision, Suspects, WordRanking, to_json
 
-_FORMAT = 1
 _AT_ONCE = 256  # explanations between two writings: what a stop can cost
 _BACKGROUND, _TEXTS = 200, 20_000  # examples to compare with; texts that a language model is fitted on
-_FACTS, _DATA, _FIRST = "project.json", "data/examples.parquet", "models/r0"
+_FIRST = "r0"
+_RANKED = 2000  # explained examples that words are ranked by, at most
+_SUSPECTS = 50
+_DATABASE_NAME = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass
@@ -49,11 +63,11 @@ class Accuracy:
         return self.right / self.labelled
 
 
-class Project:
-    """Owns a folder. `create` makes one, `open` finds it again; nothing in it is ever half-written."""
+class Project(Records):
+    """Records with a model. `create` makes one, `open` finds it again; nothing in it is ever half-written."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any]) -> None:
-        self.folder, self.facts = folder, facts
+    def __init__(self, folder: Path, facts: dict[str, Any], store: Store) -> None:
+        super().__init__(folder, facts, store)
         self._language_model: LanguageModel | None = None
 
     @classmethod
@@ -65,10 +79,13 @@ class Project:
         data: Any,
         name: str | None = None,
         notes: dict[str, Any] | None = None,
-    ) -> Project:
+        database: str | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
         """A new project from a classifier (or what `load` takes) and a corpus (or what `read` takes).
 
-        Labels of the data are matched with those of the model by name, ignoring case, or by number.
+        Labels of the data are matched with those of the model by name, ignoring case, or by number. The records go into
+        a file of the folder, or to the PostgreSQL server at `database`.
         """
         target = Path(folder).expanduser()
         check_free(target)
@@ -83,70 +100,49 @@ class Project:
             partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
         except OSError as error:
             raise ProjectProblem(f"No folder can be made at {target} ({error.strerror}).") from error
+        schema = (
+            f"unhans_{_DATABASE_NAME.sub('_', target.name.lower())[:30]}_{secrets.token_hex(4)}" if database else None
+        )
+        store: Store | None = None
         try:
-            stored = _store_model(classifier, partial)
-            (partial / "data").mkdir()
-            write(corpus, partial / _DATA)
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            recipe = Recipe("load", type(classifier).__name__)
-            first = Revision(classifier.revision, None, recipe, classifier.labels, folder=stored, at=now)
+            _store_model(classifier, partial / "models")
+            store = Store.open(partial, database=database, schema=schema or "unhans", create=True)
+            table = ExampleTable(store)
+            table.fill(corpus, len(corpus), progress)
+            table.note_reading(corpus, corpus.set_aside)
             facts = {
-                "format": _FORMAT,
+                "format": FORMAT,
                 "name": name or target.name,
-                "model": None if stored else _lasting(model),
-                "revisions": [json.loads(to_json(first))],
+                "model": None if isinstance(classifier, TransformerClassifier) else _lasting(model),
+                "schema": schema,
                 "notes": notes or {},
             }
-            (partial / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
+            (partial / FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
+            store.close()
             if target.exists():
                 target.rmdir()  # empty, as checked above
             partial.rename(target)
         except BaseException:
+            if store is not None:
+                store.drop()
+                store.close()
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        return cls.open(target)
-
-    @classmethod
-    def open(cls, folder: str | Path) -> Project:
-        """The project in a folder, or a sentence why there is none."""
-        path = Path(folder).expanduser()
-        try:
-            facts = json.loads((path / _FACTS).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise ProjectProblem(f"{path} is not a project: it has no {_FACTS}. Make one with `unhans init`.") from None
-        except (OSError, ValueError) as error:
-            raise ProjectProblem(f"The {_FACTS} of {path} cannot be read ({type(error).__name__}).") from error
-        if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
-            raise ProjectProblem(f"{path} was made by another version of unhans. Nothing was changed; update unhans.")
-        project = cls(path, facts)
-        try:
-            whole = bool(project.name and project.revisions and isinstance(facts["notes"], dict))
-        except (KeyError, TypeError, ValueError):
-            whole = False
-        if not whole:
-            raise ProjectProblem(f"The {_FACTS} of {path} is damaged: what it says about the model cannot be read.")
+        project = cls.open(target, database=database)
+        project.__dict__["classifier"] = classifier  # the one that was stored, so that it need not be read again
+        project.describe_methods()
         return project
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return str(self.facts["name"])
-
-    @property
-    def revisions(self) -> list[Revision]:
-        """All versions of the model, oldest first."""
-        return [from_json(Revision, json.dumps(revision)) for revision in self.facts["revisions"]]
 
     @cached_property
     def classifier(self) -> Classifier:
-        """The newest revision, loaded."""
-        newest = self.revisions[-1]
-        return load(self.folder / newest.folder if newest.folder else self.facts["model"])
+        """The current revision, loaded."""
+        current = self.current
+        return load(self.folder / current.folder if current.folder else self.facts["model"])
 
     @cached_property
     def examples(self) -> Corpus:
         """The data, with the model's label names."""
-        return read(self.folder / _DATA)
+        return self.table.corpus()
 
     @cached_property
     def cache(self) -> ScoreCache:
@@ -156,24 +152,14 @@ class Project:
     def predict(
         self, *, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
     ) -> Iterator[Prediction]:
-        """A prediction for every example, in order; kept in `predictions/` once the last one has been given."""
+        """A prediction for every example, in order, stored as they come; what a stop leaves is a part of them."""
         cache = self.cache if self.classifier.lasting else None
-        final = self.folder / "predictions" / f"{self.classifier.revision}.jsonl"
-        final.parent.mkdir(exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=final.parent, suffix=".partial")  # its own: two may run at once
-        partial = Path(name)
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                for prediction in self.classifier.predict_stream(
-                    self.examples, cache=cache, progress=progress, cancelled=cancelled
-                ):
-                    file.write(to_json(prediction) + "\n")
-                    yield prediction
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(final)
-        finally:
-            partial.unlink(missing_ok=True)
+        stream = self.classifier.predict_stream(self.examples, cache=cache, progress=progress, cancelled=cancelled)
+        for some in batches(zip(self.examples, stream, strict=True), _AT_ONCE):
+            found = [prediction for _, prediction in some]
+            unknown = [self.classifier.unknown_share(example) for example, _ in some]
+            self.table.predicted(self.classifier.revision, found, unknown)
+            yield from found
 
     def explain(
         self,
@@ -190,9 +176,9 @@ class Project:
     ) -> Attributions:
         """An attribution for every example given, or for all of the project's; `attribute` says what the rest means.
 
-        They are kept in `explanations/`, so only texts that were not explained like this before take time. Methods that
-        compare with other examples get training examples; those that need a language model get the project's own,
-        unless another is given (then nothing is kept, for it may change).
+        They are kept, so only texts that were not explained like this before take time. Methods that compare with other
+        examples get training examples; those that need a language model get the project's own, unless another is given
+        (then nothing is kept, for it may change).
         """
         classifier, entry, wanted = (
             self.classifier,
@@ -205,8 +191,8 @@ class Project:
         if "language_model" in entry.asks:
             needed["language_model"] = language_model or self.language_model(progress=progress, cancelled=cancelled)
         keeps = classifier.lasting and ("language_model" not in entry.asks or language_model is None)
-        file = self._explanations(entry, entry.recipe(options, seed), target, units, seed)
-        known = _read_kept(file) if keeps else {}
+        alike = self.alike(entry, options, target, units, seed)
+        known = self.explained.kept(alike, [example.text_hash for example in wanted]) if keeps else {}
         missing = list({e.text_hash: e for e in wanted if e.text_hash not in known}.values())
         for start in range(0, len(missing), _AT_ONCE):
             some = missing[start : start + _AT_ONCE]
@@ -223,10 +209,78 @@ class Project:
                 **needed,
                 **options,
             )
-            known |= {example.text_hash: one for example, one in zip(some, made, strict=True)}
+            new = {example.text_hash: one for example, one in zip(some, made, strict=True)}
+            known |= new
             if keeps:
-                _write_kept(file, known)
+                self.explained.keep(alike, new)
         return Attributions(replace(known[example.text_hash], example=example.id) for example in wanted)
+
+    def alike(self, entry: Entry, options: dict[str, Any], target: str | int | None, units: Unit, seed: int) -> Alike:
+        """What explanations made in this way have in common: they are one set."""
+        goal = None if target is None else self.classifier.labels[self.classifier.label_number(target)]
+        others = f"background {seed}" if "background" in entry.asks else ""
+        return Alike(self.classifier.revision, entry.recipe(options, seed), goal, units, others)
+
+    def describe_methods(self) -> None:
+        """Keep what the registry says about the methods, for the screens: the web process does not load them.
+
+        Done again whenever another version of unhans, or another revision, opens the project to work on it.
+        """
+        known = self.methods()
+        if known and self.setting("methods_of") == [__version__, self.current.id, attribution.names]:
+            return
+        found = []
+        for entry in attribution:
+            try:
+                check_usable(self.classifier, entry, background=True, language_model=True)
+                unusable = ""
+            except Unsupported as reason:
+                unusable = str(reason)
+            told = describe(entry)
+            options = tuple(
+                MethodOption(**(option | {"choices": tuple(option["choices"])})) for option in told["options"]
+            )
+            plain = (told["name"], told["summary"], tuple(told["needs"]), told["paper"], told["random"])
+            found.append(Method(*plain, options, not unusable, unusable))
+        self.keep_setting("methods", TypeAdapter(list[Method]).dump_python(found, mode="json"))
+        self.keep_setting("methods_of", [__version__, self.current.id, attribution.names])
+
+    def rank(
+        self,
+        label: str,
+        method: str = "leave_one_out",
+        *,
+        examples: Sequence[Example] | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> tuple[WordRanking, Suspects]:
+        """The words that speak for a label, and which of them to look at first; both are kept.
+
+        All of the project's examples are explained for that label; of many, some are drawn.
+        """
+        chosen = list(examples) if examples is not None else sample(self.examples, _RANKED, seed)
+        found = self.explain(
+            method, label, examples=chosen, seed=seed, progress=progress, cancelled=cancelled, **options
+        )
+        cache = self.cache if self.classifier.lasting else None
+        predictions = self.classifier.predict(chosen, cache=cache, cancelled=cancelled)
+        ranking = rank_words(found, label=label, examples=chosen, predictions=predictions, order="total")
+        worst = suspects(
+            self.classifier,
+            chosen,
+            found,
+            label=label,
+            keep=_SUSPECTS,
+            progress=progress,
+            cancelled=cancelled,
+            cache=cache,
+        )
+        alike = self.alike(attribution[method], options, label, "word", seed)
+        if self.classifier.lasting:
+            self.explained.rank(alike, ranking, worst.words)
+        return ranking, worst
 
     def background(self, seed: int = 0) -> list[Example]:
         """Some training examples, for methods that compare with them; of all examples if no split is for training."""
@@ -246,43 +300,8 @@ class Project:
                 self._language_model.save(folder)
         return self._language_model
 
-    def _explanations(self, entry: Entry, recipe: Recipe, target: str | int | None, units: Unit, seed: int) -> Path:
-        """The file of explanations that were made alike: same model, recipe, target, units and other examples."""
-        goal = None if target is None else self.classifier.label_number(target)
-        told = (recipe.key, self.classifier.revision, goal, units, seed if "background" in entry.asks else None)
-        name = blake2b(repr(told).encode(), digest_size=8).hexdigest()
-        return self.folder / "explanations" / f"{recipe.name}-{name}.jsonl"
-
     def __repr__(self) -> str:
-        return f"Project({self.name!r}, {len(self.examples)} examples, {len(self.revisions)} revisions)"
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A line of a file of explanations: found again by the text, for an id may come to mean another one."""
-
-    text_hash: str
-    attribution: Attribution
-
-
-def _read_kept(file: Path) -> dict[str, Attribution]:
-    if not file.exists():
-        return {}
-    try:
-        lines = [from_json(_Kept, line) for line in file.read_bytes().splitlines()]
-    except (OSError, ValueError) as error:
-        raise ProjectProblem(
-            f"The explanations in {file} cannot be read ({type(error).__name__}). Nothing was changed. "
-            "Delete the file, and they will be computed anew."
-        ) from error
-    return {line.text_hash: line.attribution for line in lines}
-
-
-def _write_kept(file: Path, known: Mapping[str, Attribution]) -> None:
-    file.parent.mkdir(exist_ok=True)
-    with new_file(file) as out:
-        for text_hash, one in known.items():
-            out.write((to_json(_Kept(text_hash, one)) + "\n").encode())
+        return f"Project({self.name!r}, {self.table.count()} examples, {len(self.revisions)} revisions)"
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
@@ -310,12 +329,21 @@ def _lasting(source: str | Path) -> str:
     return str(path.resolve()) if path.exists() else str(source)
 
 
-def _store_model(classifier: Classifier, folder: Path) -> str | None:
-    """Copy the weights into the project, if there are weights; other models stay where they are."""
-    if not isinstance(classifier, TransformerClassifier):
-        return None
-    classifier.save(folder / _FIRST)
-    return _FIRST
+def _store_model(classifier: Classifier, folder: Path) -> None:
+    """The first revision: the weights, if there are weights; other models stay where they are."""
+    own = classifier if isinstance(classifier, TransformerClassifier) else None
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    stored = f"{folder.name}/{_FIRST}" if own else None
+    recipe = Recipe("load", type(classifier).__name__)
+    first = Revision(classifier.revision, None, recipe, classifier.labels, folder=stored, at=now)
+    versions = Artefacts(folder)
+
+    def write(partial: Path) -> None:
+        if own:
+            own.save_into(partial)
+
+    versions.add(_FIRST, write, {"revision": json.loads(to_json(first))})
+    versions.publish(_FIRST)
 
 
 def with_labels_of(classifier: Classifier, corpus: Corpus) -> Corpus:

@@ -417,9 +417,7 @@ class Ruling:
 
 
 Rating = Annotated[int, Field(ge=1, le=5, strict=True)]
-Answer = Annotated[
-    WordVote | FlipRating | NeighbourRating | Relabel | Review | Ruling, Field(discriminator="kind")
-]
+Answer = Annotated[WordVote | FlipRating | NeighbourRating | Relabel | Review | Ruling, Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, slots=True)

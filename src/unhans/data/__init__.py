@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unhans.data.columns import Choice, assign_roles, has_text_column, missing, no_such_column, no_text_column
+from unhans.data.columns import Choice, Roles, assign_roles, has_text_column, missing, no_such_column, no_text_column
 from unhans.data.corpus import Corpus, CorpusBuilder, Problems, Reading, SetAside, counted
 from unhans.data.formats import Table, peek, tables
 from unhans.data.ids import UniqueIds
@@ -23,7 +23,7 @@ from unhans.data.writing import write
 from unhans.errors import BadData, BadOption
 from unhans.types import Example
 
-__all__ = ["Corpus", "Problems", "SetAside", "iter_examples", "read", "write"]
+__all__ = ["Corpus", "Problems", "SetAside", "columns_of", "iter_examples", "read", "write"]
 
 Labels = Mapping[Any, str | None] | Sequence[str]
 Progress = Callable[[int, int | None], None]
@@ -88,6 +88,20 @@ def iter_examples(
     """
     wanted = _wanted(text, pair, label, id, group, highlights, pair_highlights, split)
     return _stream(source, wanted, labels, limit, _Log(strict, progress, set_aside))
+
+
+def columns_of(source: Any, **named: Choice) -> tuple[tuple[str, ...], Roles | None]:
+    """The columns of a source by the look of its first rows, and which of them `read` would take for what."""
+    wanted = dict.fromkeys(_ROLES) | named
+    columns: dict[str, None] = {}
+    roles: Roles | None = None
+    for table in tables(source):
+        columns.update(dict.fromkeys(column for row in peek(table) for column in row.cells or ()))
+        try:
+            roles = roles or _layout(table, wanted, None)[0].roles
+        except BadData:
+            continue  # `read` says why; here the columns are what is asked for
+    return tuple(columns), roles
 
 
 _ROLES = ("text", "pair", "label", "id", "group", "highlights", "pair_highlights", "split")

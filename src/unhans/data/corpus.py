@@ -157,6 +157,11 @@ class Corpus(Sequence[Example]):
         """The rows that were not read, in order: the first 10,000 of them."""
         return self._reading.set_aside if self._reading else ()
 
+    @property
+    def reading(self) -> Reading | None:
+        """What happened while it was read; None for a part of a corpus."""
+        return self._reading
+
     def summary(self) -> str:
         """What was read, what was not, and what deserves a second look, in a few sentences."""
         return " ".join(self._sentences())

@@ -14,11 +14,12 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
@@ -30,6 +31,7 @@ from unhans.store.migrating import migrate
 from unhans.store.schema import metadata
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 FILE = "unhans.sqlite"
 _AT_ONCE = 256  # acts that may share a transaction
 _WAITING = 10_000  # acts that may wait; more are refused, so that memory stays bounded
@@ -75,7 +77,7 @@ class Store:
     def write(self, act: Callable[[Connection], T]) -> T:
         """Run an act in a transaction; what it returns comes back once it is safe on disk."""
         if self.is_sqlite:
-            return cast(T, self._group().submit(act).result())
+            return self._group().submit(act).result()
         return _retried(self._writer, act)
 
     def lock(self, connection: Connection, name: str) -> None:
@@ -86,7 +88,9 @@ class Store:
     def backup(self, file: Path) -> None:
         """A copy of the tables as they are at one moment, while others go on writing. SQLite only."""
         if not self.is_sqlite:
-            raise ProjectProblem("A PostgreSQL database is backed up with pg_dump; `unhans backup` copies SQLite files.")
+            raise ProjectProblem(
+                "A PostgreSQL database is backed up with pg_dump; `unhans backup` copies SQLite files."
+            )
         source, target = self._writer.url.database, file
         assert source is not None
         copy_sqlite(Path(source), target)
@@ -184,7 +188,7 @@ class _GroupWriter:
                     try:
                         with connection.begin_nested(), _told():
                             answers.append((future, act(connection), None))
-                    except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for this act
+                    except BaseException as error:
                         if isinstance(error, NoSpace):
                             raise  # the transaction as a whole cannot go on
                         answers.append((future, None, error))
@@ -227,6 +231,7 @@ def _set_up_reader(connection: Any, record: Any) -> None:
 
 def _set_up_writer(connection: Any, _: Any) -> None:
     connection.isolation_level = None
+    connection.create_function("unhans_contains", 2, _contains, deterministic=True)
     for pragma in (
         f"busy_timeout={int(_LOCK_SECONDS * 1000)}",
         "journal_mode=WAL",
@@ -236,6 +241,11 @@ def _set_up_writer(connection: Any, _: Any) -> None:
         "cache_size=-16000",
     ):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _contains(text: str | None, needle: str) -> bool:
+    """SQLite's own LIKE folds only ASCII letters."""
+    return text is not None and needle in text.casefold()
 
 
 def _postgresql(url: str, schema: str) -> Store:
@@ -285,24 +295,39 @@ def _told() -> Iterator[None]:
         said = str(error.orig).lower()
         if isinstance(error.orig, sqlite3.Error):
             if "full" in said or "disk i/o" in said:
-                raise NoSpace("The server has no disk space. Nothing was stored; it goes on when there is room.") from error
+                raise NoSpace(
+                    "The server has no disk space. Nothing was stored; it goes on when there is room."
+                ) from error
             if "locked" in said or "busy" in said:
                 raise Busy("The database is busy. Nothing was stored; try again in a moment.") from error
             if "readonly" in said:
                 raise ProjectProblem("The database cannot be written: it is read-only. Nothing was changed.") from error
             if "not a database" in said or "malformed" in said:
-                raise ProjectProblem("The database file is damaged. Nothing was changed; bring it back from a backup.") from error
+                raise ProjectProblem(
+                    "The database file is damaged. Nothing was changed; bring it back from a backup."
+                ) from error
             if "unable to open" in said:
                 raise ProjectProblem("The database file cannot be opened. Nothing was changed.") from error
             raise
         state = getattr(error.orig, "sqlstate", None) or ""
         if state == "53100":  # disk full
-            raise NoSpace("The database has no disk space. Nothing was stored; it goes on when there is room.") from error
-        if error.connection_invalidated or state in ("40001", "40P01", "57P01", "57P02", "57P03") or (
-            isinstance(error, OperationalError) and not state
+            raise NoSpace(
+                "The database has no disk space. Nothing was stored; it goes on when there is room."
+            ) from error
+        if (
+            error.connection_invalidated
+            or state in ("40001", "40P01", "57P01", "57P02", "57P03")
+            or (isinstance(error, OperationalError) and not state)
         ):
             raise _Lost("The database cannot be reached. Nothing was stored; try again in a moment.") from error
         raise
 
 
-__all__ = ["FILE", "Store", "copy_sqlite", "metadata"]
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of at most `size`."""
+    source = iter(items)
+    while some := list(islice(source, size)):
+        yield some
+
+
+__all__ = ["FILE", "Store", "batches", "copy_sqlite", "metadata"]

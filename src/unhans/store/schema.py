@@ -43,7 +43,9 @@ examples = Table(
     Index("examples_by_hash", "text_hash"),
     Index("examples_by_label", "label", "place"),
     Index("examples_by_split", "split", "place"),
-    Index("examples_noted", "place", sqlite_where=text("notes IS NOT NULL"), postgresql_where=text("notes IS NOT NULL")),
+    Index(
+        "examples_noted", "place", sqlite_where=text("notes IS NOT NULL"), postgresql_where=text("notes IS NOT NULL")
+    ),
 )
 
 set_aside = Table(
@@ -67,6 +69,7 @@ predictions = Table(
     Column("correct", Boolean),  # None: the example has no label
     Column("probabilities", Text, nullable=False),
     Column("unread", Text),
+    Column("unknown", Float),  # share of the text's tokens that the model does not know; None: it cannot be told
     Index("predictions_by_correct", "revision", "correct", "place"),
     Index("predictions_by_label", "revision", "label", "place"),
     Index("predictions_by_confidence", "revision", "confidence", "place"),
@@ -128,6 +131,7 @@ feedback = Table(  # the log: rows are added, never changed
     Column("at", _Bytes, nullable=False),
     Column("entry", Text, nullable=False),  # the noun
     UniqueConstraint("author", "key", name="feedback_once"),
+    Index("feedback_by_example", "author", "example", "number"),
     Index("feedback_by_author", "author", "number"),
     Index("feedback_by_subject", "author", "subject", "number"),
 )
@@ -145,6 +149,7 @@ opinions = Table(  # what the log comes to: the last entry of each author on eac
     Column("label", _Bytes),
     Column("value", _Bytes, nullable=False),
     Index("opinions_by_example", "example", "kind"),
+    Index("opinions_by_kind", "kind", "value", "author", "example"),
     Index("opinions_by_subject", "subject"),
     Index("opinions_by_word", "word", "label"),
 )

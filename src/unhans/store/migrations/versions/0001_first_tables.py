@@ -10,7 +10,7 @@ _BYTES = sa.String(collation="C").with_variant(sa.String(), "sqlite")
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def upgrade() -> None:  # noqa: PLR0915 - a table after the other
+def upgrade() -> None:
     """Make all tables."""
     op.create_table(
         "examples",
@@ -70,6 +70,7 @@ def upgrade() -> None:  # noqa: PLR0915 - a table after the other
         sa.UniqueConstraint("id"),
     )
     op.create_index("feedback_by_author", "feedback", ["author", "number"], unique=False)
+    op.create_index("feedback_by_example", "feedback", ["author", "example", "number"], unique=False)
     op.create_index("feedback_by_subject", "feedback", ["author", "subject", "number"], unique=False)
     op.create_table(
         "invites",
@@ -185,6 +186,7 @@ def upgrade() -> None:  # noqa: PLR0915 - a table after the other
         sa.PrimaryKeyConstraint("author", "subject"),
     )
     op.create_index("opinions_by_example", "opinions", ["example", "kind"], unique=False)
+    op.create_index("opinions_by_kind", "opinions", ["kind", "value", "author", "example"], unique=False)
     op.create_index("opinions_by_subject", "opinions", ["subject"], unique=False)
     op.create_index("opinions_by_word", "opinions", ["word", "label"], unique=False)
     op.create_table(
@@ -196,6 +198,7 @@ def upgrade() -> None:  # noqa: PLR0915 - a table after the other
         sa.Column("correct", sa.Boolean(), nullable=True),
         sa.Column("probabilities", sa.Text(), nullable=False),
         sa.Column("unread", sa.Text(), nullable=True),
+        sa.Column("unknown", sa.Float(), nullable=True),
         sa.ForeignKeyConstraint(
             ["place"],
             ["examples.place"],

@@ -6,10 +6,10 @@ the TypeScript types made of it, say the same as Python.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from unhans.jobs import Job
 from unhans.types import Answer, Attribution, Example, Feedback, OptionValue, Prediction, Revision
@@ -21,6 +21,8 @@ Password = Annotated[str, StringConstraints(min_length=10, max_length=500)]
 Secret = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 UploadId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Looked = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Sort = Literal["order", "least_confident", "most_confident"]
 State = Literal["pending", "draft", "done", "skipped", "flagged"]
 ExchangeFormat = Literal["jsonl", "csv", "eraser", "prodigy", "label_studio"]
@@ -279,17 +281,18 @@ class ProjectFacts:
 # -- examples
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Which examples; every field narrows. The same names are the query of `GET examples`."""
+class Filter(BaseModel):
+    """Which examples; every field narrows. A field that does not exist is refused, not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: Name | None = None
     predicted: Name | None = None
     correct: bool | None = None
     min_confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     max_confidence: Annotated[float, Field(ge=0, le=1)] | None = None
-    contains: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None  # anywhere in the text
-    word: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None  # as a whole word
+    contains: Looked | None = None  # anywhere in the text
+    word: Looked | None = None  # as a whole word
     min_words: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     max_words: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     split: Name | None = None
@@ -297,6 +300,34 @@ class Filter:
     state: State | None = None  # mine
     disagreement: bool | None = None  # people said opposite things about it
     noted: bool | None = None  # the data door noticed something (hidden characters, control words …)
+
+
+class ListQuery(Filter):
+    """A page of examples: the query of `GET examples`."""
+
+    sort: Sort = "order"
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class ViewQuery(Filter):
+    """One example and its neighbours under a filter: the query of `GET examples/{place}`."""
+
+    sort: Sort = "order"
+    explained: Name | None = None  # id of the explanation set to show
+
+
+class WordQuery(BaseModel):
+    """A page of words: the query of `GET words`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: Name
+    explained: Name | None = None
+    search: Looked | None = None
+    order: Literal["damage", "total", "score"] = "damage"
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
 @dataclass(frozen=True)
@@ -340,6 +371,7 @@ class ExampleView:
 
     place: int
     example: Example
+    text_hash: str  # of what was shown: answers carry it
     prediction: Prediction | None
     attribution: Attribution | None  # of the explanation set asked for
     scale: float | None
@@ -365,7 +397,7 @@ class NextPlace:
 class NextRequest:
     """Ask for an example that still needs me."""
 
-    filter: Filter = Filter(correct=True)
+    filter: Filter = field(default_factory=lambda: Filter(correct=True))
     after: int | None = None  # begin behind this place
 
 
@@ -461,6 +493,8 @@ class WordView:
     row: WordRow | None
     texts: int  # that contain it
     correct: int  # of these, predicted right: a raise touches only them
+    counted: bool  # False: there are more; not all texts could be looked at in the time
+    scores: tuple[float, ...]  # of the word in explained texts that contain it, for drawing their spread
     opinion: Opinion | None  # mine, everywhere
     raised_here: int  # votes on single examples
     lowered_here: int
@@ -500,6 +534,7 @@ class Agreement:
 class Disagreement:
     """A question on which people said opposite things."""
 
+    subject: str  # the question: a `Ruling` names it
     kind: str
     place: int | None
     word: str | None
@@ -517,7 +552,6 @@ class Team:
     disagreements: tuple[Disagreement, ...]
     by_day: tuple[tuple[str, str, int], ...]  # day, author, judgements
     seconds: tuple[tuple[str, float], ...]  # kind, seconds of single judgements (the latest 2,000): for a histogram
-    minutes_saved_note: str
 
 
 @dataclass(frozen=True)
@@ -587,5 +621,5 @@ class Method:
     paper: str | None
     random: bool
     options: tuple[MethodOption, ...]
-    usable: bool = True  # with the project's model
-    unusable: str = ""  # and if not, why
+    usable: bool  # with the project's model
+    unusable: str  # and if not, why

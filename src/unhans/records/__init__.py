@@ -1,0 +1,377 @@
+"""What a project holds, opened without loading a model: examples, predictions, explanations, feedback, revisions.
+
+The server lives on this; `Project` adds the verbs that need a model. A folder has `project.json` (what it is),
+`models/` (revisions, each whole or absent, one of them current), and the database (`unhans.sqlite`, or a schema of a
+PostgreSQL server that must then be given whenever the project is opened).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any, Self
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy import Connection
+
+from unhans.artefacts import Artefacts
+from unhans.errors import BadOption, NotFound, ProjectProblem
+from unhans.feedback import agreement_by_kind, disagreements, person_agreement, stale_reason
+from unhans.records.examples import ExampleTable
+from unhans.records.explained import ExplanationTable, WordOrder, word_row
+from unhans.records.judging import FeedbackLog
+from unhans.shapes import (
+    Agreement,
+    Disagreement,
+    ExampleView,
+    ExplanationSet,
+    Filter,
+    Method,
+    Opinion,
+    ProjectFacts,
+    ProjectSettings,
+    Sort,
+    Team,
+    Teammate,
+    WordPage,
+    WordView,
+)
+from unhans.store import Store
+from unhans.store.schema import settings
+from unhans.text import Words, visible_form
+from unhans.types import Feedback, Relabel, Review, Revision, WordVote, from_json
+
+FACTS = "project.json"
+FORMAT = 2
+_MUCH_UNKNOWN = 0.3
+_SECONDS_SHOWN = 2000
+_SCORES_SHOWN = 300
+
+
+class Records:
+    """A project's folder and database."""
+
+    def __init__(self, folder: Path, facts: dict[str, Any], store: Store) -> None:
+        self.folder, self.facts, self.store = folder, facts, store
+        self.models = Artefacts(folder / "models")
+        self.table = ExampleTable(store)
+        self.explained = ExplanationTable(store)
+        self.log = FeedbackLog(store, self.table)
+        self._current: tuple[int, Revision] | None = None  # with the moment of the pointer that said so
+
+    @classmethod
+    def open(cls, folder: str | Path, *, database: str | None = None) -> Self:
+        """The project in a folder, or a sentence why there is none. `database` is the server it was made with."""
+        path = Path(folder).expanduser()
+        facts = read_facts(path)
+        schema = facts["schema"]
+        if schema is not None and database is None:
+            raise ProjectProblem(
+                f"{path} keeps its records on a PostgreSQL server. Give its address with --database or UNHANS_DATABASE."
+            )
+        store = Store.open(path, database=database if schema else None, schema=schema or "unhans")
+        project = cls(path, facts, store)
+        try:
+            project.revisions  # noqa: B018 - a project without a readable model is told of now
+        except BaseException:
+            store.close()
+            raise
+        return project
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return str(self.facts["name"])
+
+    @property
+    def revisions(self) -> list[Revision]:
+        """All versions of the model, oldest first."""
+        found = [_revision(version.facts, version.name) for version in self.models.versions]
+        if not found:
+            raise ProjectProblem(f"{self.folder} has no whole model in models/. Bring it back from a backup.")
+        return found
+
+    @property
+    def current(self) -> Revision:
+        """The revision in use."""
+        pointer = (self.folder / "models" / "current").stat().st_mtime_ns if self._current else None
+        if self._current and self._current[0] == pointer:
+            return self._current[1]
+        version = self.models.current
+        if version is None:
+            raise ProjectProblem(f"{self.folder} has no model in use. Bring models/ back from a backup.")
+        pointer = (self.folder / "models" / "current").stat().st_mtime_ns
+        self._current = pointer, _revision(version.facts, version.name)
+        return self._current[1]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The model's labels; every revision has the same."""
+        return self.current.labels
+
+    # -- settings
+
+    def setting(self, name: str) -> Any:
+        """What is kept under a name; None if nothing is."""
+        with self.store.read() as connection:
+            found = connection.execute(sa.select(settings.c.value).where(settings.c.name == name)).scalar()
+        return None if found is None else json.loads(found)
+
+    def keep_setting(self, name: str, value: Any) -> None:
+        """Keep a value under a name, in place of an earlier one."""
+
+        def act(connection: Connection) -> None:
+            self.store.lock(connection, "settings")
+            connection.execute(settings.delete().where(settings.c.name == name))
+            connection.execute(settings.insert().values(name=name, value=json.dumps(value)))
+
+        self.store.write(act)
+
+    @property
+    def settings(self) -> ProjectSettings:
+        """What was decided about the judging."""
+        found = self.setting("judging")
+        return ProjectSettings(**found) if found else ProjectSettings()
+
+    def change_settings(self, new: ProjectSettings) -> None:
+        """Decide otherwise about the judging."""
+        self.keep_setting("judging", asdict(new))
+
+    def methods(self) -> list[Method]:
+        """The explanation methods, as a process that had them loaded described them."""
+        found: list[Method] = TypeAdapter(list[Method]).validate_python(self.setting("methods") or [])
+        return found
+
+    # -- what screens need
+
+    def told(self, address: str, author: str) -> ProjectFacts:
+        """What the project is and how far it has come, for somebody."""
+        current = self.current
+        predicted, accuracy = self.table.accuracy(current.id)
+        return ProjectFacts(
+            name=address,
+            title=self.name,
+            labels=current.labels,
+            revisions=tuple(self.revisions),
+            current=current.id,
+            examples=self.table.count(),
+            predicted=predicted,
+            splits=self.table.splits(),
+            accuracy=accuracy,
+            explained=self.explained.sets(current.id),
+            settings=self.settings,
+            progress=self.log.progress(author),
+            notes=self.facts["notes"],
+        )
+
+    def example_view(
+        self,
+        place: int,
+        *,
+        author: str,
+        sees_others: bool,
+        explained: str | None = None,
+        wanted: Filter | None = None,
+        sort: Sort = "order",
+    ) -> ExampleView:
+        """All that the screen of one example shows to somebody."""
+        current = self.current
+        example, prediction = self.table.at(place), self.table.prediction(place, current.id)
+        chosen = self.explained.set(explained) if explained else None
+        words = Words(example)
+        about = self.log.opinions(example=example.id)
+        everywhere = self.log.opinions(author=author, words=words.strings)
+        before, after = self.table.neighbours(place, wanted or Filter(), revision=current.id, author=author, sort=sort)
+        warnings = list(example.notes)
+        if len(words) == 1:
+            warnings.append("Only one word: there is nothing to compare it with.")
+        unknown = self.table.unknown_share(place, current.id)
+        if unknown is not None and unknown > _MUCH_UNKNOWN:
+            warnings.append(f"{unknown:.0%} of this text is unknown to the model.")
+        return ExampleView(
+            place=place,
+            example=example,
+            text_hash=example.text_hash,
+            prediction=prediction,
+            attribution=self.explained.one(chosen.id, example.text_hash) if chosen else None,
+            scale=chosen.scale if chosen else None,
+            state=self.log.state(author, example.id),
+            mine=tuple(self.opinion(one, example.text_hash) for one in about if one.author == author),
+            everywhere=tuple(self.opinion(one) for one in everywhere),
+            others=tuple(self.opinion(one, example.text_hash) for one in about if sees_others and one.author != author),
+            warnings=tuple(warnings),
+            previous=before,
+            following=after,
+        )
+
+    def opinion(self, entry: Feedback, text_hash: str | None = None) -> Opinion:
+        """An entry with whether it still fits."""
+        return Opinion(entry, stale_reason(entry, text_hash=text_hash, revision=self.current.id))
+
+    def ranked_set(self, explained: str | None, label: str) -> ExplanationSet | None:
+        """The set asked for, or the newest one that has words ranked for a label."""
+        if explained:
+            return self.explained.set(explained)
+        return next((one for one in self.explained.sets(self.current.id) if label in one.ranked), None)
+
+    def word_page(
+        self,
+        label: str,
+        *,
+        author: str,
+        explained: str | None = None,
+        order: WordOrder = "damage",
+        search: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> WordPage:
+        """Ranked words for a label, with somebody's votes on them."""
+        self._check_label(label)
+        chosen = self.ranked_set(explained, label)
+        if chosen is None:
+            return WordPage(label, None, (), None, 0)
+        rows, onward, total = self.explained.words(
+            chosen.id, label, order=order, search=search, cursor=cursor, limit=limit
+        )
+        votes = self.log.votes_on([row.word for row in rows], label, author)
+        return WordPage(label, chosen, tuple(word_row(row, *votes[row.word]) for row in rows), onward, total)
+
+    def word_view(self, word: str, label: str, *, author: str, explained: str | None = None) -> WordView:
+        """What a vote on a word would touch, and how people have voted."""
+        self._check_label(label)
+        if not visible_form(word):
+            raise BadOption("A word must be given.")
+        texts, correct, counted = self.table.with_word(word, self.current.id)
+        mine, raised, lowered = self.log.votes_on([word], label, author)[word]
+        chosen = self.ranked_set(explained, label)
+        row = self.explained.word(chosen.id, label, word) if chosen else None
+        scores = self.explained.scores_of(chosen.id, word, label, _SCORES_SHOWN) if chosen else ()
+        own = [one for one in self.log.opinions(author=author, words=[word]) if _label_of(one) == label]
+        return WordView(
+            word=word,
+            label=label,
+            row=word_row(row, mine, raised, lowered) if row else None,
+            texts=texts,
+            correct=correct,
+            counted=counted,
+            scores=tuple(score for _, score in scores),
+            opinion=self.opinion(own[-1]) if own else None,
+            raised_here=raised,
+            lowered_here=lowered,
+        )
+
+    def team(self) -> Team:
+        """Who did what, and how far they agree."""
+        entries, standing = list(self.log.entries()), self.log.opinions()
+        people = sorted({entry.author for entry in entries})
+        shares = {one.author: one.share for one in person_agreement(standing)}
+        seconds = [(e.says.kind, e.seconds) for e in entries if e.seconds is not None and e.retracts is None]
+        days = Counter((e.at[:10], e.author) for e in standing if isinstance(e.says, Review) and e.says.state == "done")
+        return Team(
+            people=tuple(_teammate(name, entries, standing, shares.get(name)) for name in people),
+            agreement=tuple(Agreement(**asdict(one)) for one in agreement_by_kind(standing, words=self._word_count)),
+            disagreements=tuple(self._disagreements(standing)),
+            by_day=tuple((day, author, n) for (day, author), n in sorted(days.items())),
+            seconds=tuple(seconds[-_SECONDS_SHOWN:]),
+        )
+
+    def _disagreements(self, standing: Sequence[Feedback]) -> list[Disagreement]:
+        found = disagreements(standing)
+        about = [one.says.example for one in found if isinstance(one.says, WordVote | Relabel) and one.says.example]
+        places = {id_: place for id_, (place, _) in self.table.find(about).items()}
+        return [
+            Disagreement(
+                subject=one.subject,
+                kind=one.kind,
+                place=places.get(one.says.example or "") if isinstance(one.says, WordVote | Relabel) else None,
+                word=one.says.word if isinstance(one.says, WordVote) else None,
+                label=one.says.label if isinstance(one.says, WordVote) else None,
+                answers=one.answers,
+                settled=one.settled,
+            )
+            for one in found
+        ]
+
+    def _word_count(self, example: str) -> int:
+        """How many words an example has: those that nobody marked count as agreement."""
+        found = self.table.find([example]).get(example)
+        return len(Words(found[1])) if found else 0
+
+    def _check_label(self, label: str) -> None:
+        if label not in self.labels:
+            raise NotFound("The model has no such label.")
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What `project.json` says, or a sentence why it cannot be used."""
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ProjectProblem(f"{folder} is not a project: it has no {FACTS}. Make one with `unhans init`.") from None
+    except (OSError, ValueError) as error:
+        raise ProjectProblem(f"The {FACTS} of {folder} cannot be read ({type(error).__name__}).") from error
+    if isinstance(facts, dict) and facts.get("format") == 1:
+        raise ProjectProblem(
+            f"{folder} was made by unhans 0.1, which kept no database. Nothing was changed; make it anew: "
+            "`unhans init NEW --model FOLDER/models/r0 --data FOLDER/data/examples.parquet`."
+        )
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ProjectProblem(f"{folder} was made by another version of unhans. Nothing was changed; update unhans.")
+    whole = (
+        isinstance(facts.get("name"), str)
+        and isinstance(facts.get("notes"), dict)
+        and {"model", "schema"} <= set(facts)
+    )
+    if not whole or not isinstance(facts["schema"], str | None):
+        raise ProjectProblem(f"The {FACTS} of {folder} is damaged: what it says cannot be read.")
+    return facts
+
+
+def _revision(facts: dict[str, Any], folder: str) -> Revision:
+    try:
+        return from_json(Revision, json.dumps(facts["revision"]))
+    except (KeyError, ValueError) as error:
+        raise ProjectProblem(f"The manifest of models/{folder} is damaged. Bring it back from a backup.") from error
+
+
+def _label_of(entry: Feedback) -> str | None:
+    return entry.says.label if isinstance(entry.says, WordVote) else None
+
+
+def _teammate(name: str, entries: Sequence[Feedback], standing: Sequence[Feedback], share: float | None) -> Teammate:
+    mine = [one for one in standing if one.author == name]
+    states: dict[str, int] = defaultdict(int)
+    for one in mine:
+        if isinstance(one.says, Review):
+            states[one.says.state] += 1
+    took = [
+        one.seconds
+        for one in mine
+        if isinstance(one.says, Review) and one.says.state == "done" and one.seconds is not None
+    ]
+    return Teammate(
+        name=name,
+        judged=states["done"],
+        votes=sum(isinstance(one.says, WordVote) for one in mine),
+        skipped=states["skipped"],
+        flagged=states["flagged"],
+        median_seconds=median(took) if took else None,
+        last=max((one.at for one in entries if one.author == name), default=None),
+        agreement=share,
+    )

@@ -1,0 +1,140 @@
+"""Routes about jobs: asking for work, watching it, stopping it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic import TypeAdapter
+from starlette.concurrency import run_in_threadpool
+
+from unhans.accounts import User
+from unhans.errors import BadOption, NotAllowed, NotFound, TooMuch
+from unhans.jobs import Job
+from unhans.server.identity import Here, Member, Room, SignedIn, secret_of
+from unhans.server.projects import may_watch, visible
+from unhans.shapes import NewJob
+
+router = APIRouter(prefix="/api", tags=["jobs"])
+JobId = Annotated[str, Path(max_length=64)]
+_STREAMS_EACH = 12  # tabs of one person
+_PING_SECONDS = 15
+_WAITING = 100  # jobs of a project that may wait
+_jobs = TypeAdapter(list[Job])
+
+
+@router.post("/projects/{project}/jobs")
+def ask(given: NewJob, seat: Member, here: Here) -> Job:
+    """Have a project's examples predicted or explained, or its words ranked."""
+    alone = given.kind == "explain" and given.places is not None and len(given.places) == 1
+    if not seat.manages and not alone:
+        raise NotAllowed("Annotators may have single examples explained; ask a manager for more.")
+    method = next((one for one in seat.records.methods() if one.name == given.method), None)
+    if given.kind != "predict":
+        if method is None:
+            raise BadOption("There is no such method.")
+        if not method.usable:
+            raise BadOption(method.unusable)
+        if unknown := set(given.options or {}) - {option.name for option in method.options}:
+            raise BadOption(f"{method.name} has no option {sorted(unknown)[0][:50]!r}.")
+    if given.target is not None and given.target not in seat.records.labels:
+        raise BadOption("The model has no such label.")
+    if given.places:
+        seat.records.table.some(given.places[:1000])
+        if len(given.places) > 1000:
+            raise TooMuch("At most 1,000 places can be named; use limit for more.")
+    waiting = here.workspace.jobs.list(projects=[seat.project], states=["queued", "running"], limit=_WAITING)
+    if len(waiting) >= _WAITING:
+        raise TooMuch(f"{_WAITING} jobs of this project are waiting already. Nothing was added.")
+    same = next((job for job in waiting if job.kind == given.kind and job.options == _plain(given)), None)
+    return same or here.workspace.jobs.add(given.kind, project=seat.project, by=seat.user.name, options=_plain(given))
+
+
+@router.get("/jobs")
+def jobs(user: SignedIn, here: Here, project: Annotated[str | None, Query(max_length=200)] = None) -> list[Job]:
+    """Jobs that I may see, newest first."""
+    return _seen(here, user, project)
+
+
+@router.get("/jobs/{id}")
+def job(id: JobId, user: SignedIn, here: Here) -> Job:
+    """One job."""
+    return _one(id, user, here)
+
+
+@router.post("/jobs/{id}/cancel")
+def cancel(id: JobId, user: SignedIn, here: Here) -> Job:
+    """Stop a job; what it has finished is kept."""
+    _may_change(user, _one(id, user, here))
+    return here.workspace.jobs.cancel(id)
+
+
+@router.post("/jobs/{id}/retry")
+def retry(id: JobId, user: SignedIn, here: Here) -> Job:
+    """Have a job that failed or was stopped done again; it goes on from what is there."""
+    _may_change(user, _one(id, user, here))
+    return here.workspace.jobs.retry(id)
+
+
+@router.get("/events", response_class=StreamingResponse)
+async def events(user: SignedIn, request: Request, here: Here) -> StreamingResponse:
+    """Server-sent events: `jobs` with the list, now and whenever one of them changed."""
+    streams: dict[str, int] = request.app.state.streams
+    if streams.get(user.name, 0) >= _STREAMS_EACH:
+        raise TooMuch("Too many windows are open. Close some of them.")
+    secret = secret_of(request)
+
+    async def news() -> AsyncIterator[str]:
+        streams[user.name] = streams.get(user.name, 0) + 1
+        try:
+            seen, quiet = -1, 0
+            while not here.stopping.is_set():
+                now = here.feed.seen if seen < 0 else await here.feed.next(seen, 1.0)
+                # a session may have ended, or a role changed, since the last piece of news
+                asking = await run_in_threadpool(here.accounts.who, secret)
+                if asking is None:
+                    return
+                if now == seen:
+                    quiet += 1
+                    if quiet % _PING_SECONDS == 0:
+                        yield ": still here\n\n"
+                    continue
+                seen, quiet = now, 0
+                found = await run_in_threadpool(_seen, here, asking, None)
+                yield f"event: jobs\ndata: {_jobs.dump_json(found).decode()}\n\n"
+        finally:
+            streams[user.name] -= 1
+
+    return StreamingResponse(news(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+def _plain(given: NewJob) -> dict[str, object]:
+    told = asdict(given)
+    return told | {"places": None if given.places is None else list(given.places)}
+
+
+def _seen(here: Room, user: User, project: str | None) -> list[Job]:
+    if project is not None and not user.may_see(project):
+        raise NotFound("There is no such project.")
+    chosen = [project] if project is not None else None
+    found = list(here.workspace.jobs.list(projects=chosen if chosen else visible(here, user), limit=100))
+    if chosen is None and user.role != "admin":  # making a project belongs to none yet
+        own = [one for one in here.workspace.jobs.list(projects=None, limit=100) if one.project is None]
+        found = [*found, *(one for one in own if one.by == user.name)]
+    return [one for one in found if may_watch(user, one)]
+
+
+def _one(id_: str, user: User, here: Room) -> Job:
+    found = here.workspace.jobs.get(id_)
+    if not may_watch(user, found):
+        raise NotFound("There is no such job.")
+    return found
+
+
+def _may_change(user: User, job: Job) -> None:
+    managed = job.project is not None and user.may_manage(job.project)
+    if not (managed or job.by == user.name or user.role == "admin"):
+        raise NotAllowed("Only managers, and whoever asked for it, may change this job.")

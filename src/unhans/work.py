@@ -1,0 +1,281 @@
+"""What each kind of job does. Runs in a child of the worker, never in the web process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from unhans.archives import unpack_model
+from unhans.attributions import attribution, check_usable
+from unhans.data import Corpus, columns_of, read
+from unhans.errors import BadData, BadModel, Cancelled, UnhansError
+from unhans.jobs import Handle
+from unhans.loading import load
+from unhans.model import Classifier, TransformerClassifier
+from unhans.project import Project, match_labels, sample
+from unhans.records.examples import MAX_CHARACTERS, MAX_EXAMPLES
+from unhans.shapes import Check, Columns, NewJob, PlanReport, ProjectPlan
+from unhans.workspace import Workspace
+
+_SHOWN = 5
+_PREDICTED_FIRST = 2000  # examples whose words are ranked unless more are asked for
+
+
+def predict(handle: Handle) -> dict[str, Any]:
+    """Predict all examples of a project."""
+    with _project(handle) as project:
+        handle.step("Predicting")
+        n = sum(1 for _ in project.predict(progress=handle.progress, cancelled=handle.cancelled))
+        return {"predicted": n}
+
+
+def explain(handle: Handle) -> dict[str, Any]:
+    """Explain some or all examples of a project; those that were explained like this before take no time."""
+    asked = TypeAdapter(NewJob).validate_python(handle.job.options)
+    with _project(handle) as project:
+        entry = attribution[asked.method]
+        check_usable(project.classifier, entry, background=True, language_model=True)
+        if asked.places is not None:
+            examples = project.table.some(asked.places)
+        else:
+            examples = list(project.examples)[: asked.limit]
+        if "language_model" in entry.asks:
+            handle.step("Preparing a language model of the project's own texts")
+            project.language_model(progress=handle.progress, cancelled=handle.cancelled)
+        handle.step(f"Explaining with {entry.name}")
+        options: dict[str, Any] = dict(entry.settings(asked.options or {}))
+        found = project.explain(
+            asked.method,
+            asked.target,
+            asked.units,
+            examples,
+            seed=asked.seed,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+            **options,
+        )
+        return {
+            "explained": project.alike(entry, options, asked.target, asked.units, asked.seed).id,
+            "texts": len(found),
+        }
+
+
+def words(handle: Handle) -> dict[str, Any]:
+    """Rank the words of a project, for one label or for all."""
+    asked = TypeAdapter(NewJob).validate_python(handle.job.options)
+    with _project(handle) as project:
+        labels = [asked.target] if asked.target else list(project.labels)
+        examples = sample(project.examples, asked.limit or _PREDICTED_FIRST, asked.seed)
+        options: dict[str, Any] = dict(attribution[asked.method].settings(asked.options or {}))
+        for n, label in enumerate(labels, start=1):
+            handle.step(f"Ranking words for {label} ({n} of {len(labels)})")
+            project.rank(
+                label,
+                asked.method,
+                examples=examples,
+                seed=asked.seed,
+                progress=handle.progress,
+                cancelled=handle.cancelled,
+                **options,
+            )
+        return {"labels": labels}
+
+
+def check(handle: Handle) -> dict[str, Any]:
+    """Look at an uploaded model and data, and say what a project of them would be; nothing is made."""
+    plan = _plan(handle)
+    with _workspace(handle) as workspace, _unpacked(workspace, plan) as (folder, data, refused):
+        handle.step("Checking the model")
+        classifier, checks = _check_model(folder, refused)
+        handle.step("Reading the data")
+        corpus, more = _check_data(plan, data, handle)
+        checks += more
+        checks += _check_labels(plan, corpus, classifier)
+        columns, chosen = _columns(data, plan)
+        report = PlanReport(
+            checks=tuple(checks),
+            columns=columns,
+            chosen=chosen,
+            preview=tuple(corpus[:_SHOWN]) if corpus else (),
+            data_labels=corpus.labels if corpus else (),
+            model_labels=classifier.labels if classifier else (),
+            examples=len(corpus) if corpus else 0,
+        )
+        told: dict[str, Any] = TypeAdapter(PlanReport).dump_python(report, mode="json")
+        return told
+
+
+def create(handle: Handle) -> dict[str, Any]:
+    """Make a project of an uploaded model and data, and predict its examples."""
+    plan = _plan(handle)
+    with _workspace(handle) as workspace, _unpacked(workspace, plan) as (folder, data, refused):
+        if refused:
+            raise BadModel(refused)
+        handle.step("Reading the data")
+        corpus = _relabelled(plan, read(data, **_named(plan), limit=MAX_EXAMPLES + 1, progress=_loosely(handle)))
+        handle.step("Checking and copying the model")
+        name = workspace.free_name(plan.title)
+        with Project.create(
+            workspace.root / name,
+            model=folder,
+            data=corpus,
+            name=plan.title,
+            database=workspace.database,
+            progress=handle.progress,
+        ) as project:
+            handle.step("Predicting")
+            for _ in project.predict(progress=handle.progress, cancelled=handle.cancelled):
+                pass
+        workspace.forget_uploads(plan.model, plan.data)
+        return {"project": name}
+
+
+HANDLERS: dict[str, Callable[[Handle], Any]] = {
+    "predict": predict,
+    "explain": explain,
+    "words": words,
+    "check": check,
+    "create": create,
+}
+
+
+@contextmanager
+def _workspace(handle: Handle) -> Iterator[Workspace]:
+    with Workspace.open(handle.root, database=handle.database) as workspace:
+        yield workspace
+
+
+@contextmanager
+def _project(handle: Handle) -> Iterator[Project]:
+    """The project that a job is about, opened in this process for its model."""
+    with _workspace(handle) as workspace:
+        folder = workspace.records(handle.job.project or "").folder
+    with Project.open(folder, database=handle.database) as project:
+        handle.step("Loading the model")
+        project.describe_methods()
+        yield project
+
+
+def _plan(handle: Handle) -> ProjectPlan:
+    return TypeAdapter(ProjectPlan).validate_python(handle.job.options)
+
+
+@contextmanager
+def _unpacked(workspace: Workspace, plan: ProjectPlan) -> Iterator[tuple[Path, Path, str]]:
+    """Folder of the model, file of the data, and why the model's archive was refused, if it was."""
+    _, archive = workspace.upload(plan.model, "model")
+    _, data = workspace.upload(plan.data, "data")
+    scratch = Path(tempfile.mkdtemp(dir=archive.parent, prefix=".unpacked-"))
+    refused = ""
+    try:
+        try:
+            unpack_model(archive, scratch / "model")
+        except BadModel as error:
+            refused = str(error)
+        yield scratch / "model", data, refused
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check_model(folder: Path, refused: str) -> tuple[Classifier | None, list[Check]]:
+    if refused:
+        return None, [Check("Model archive", "bad", refused)]
+    checks = [Check("Model archive", "ok", "Only files of a model, none that could run.")]
+    try:
+        classifier = load(folder)
+    except Cancelled:
+        raise
+    except UnhansError as error:
+        return None, [*checks, Check("Model", "bad", str(error).replace(folder.name, "The model"))]
+    if not isinstance(classifier, TransformerClassifier):
+        return None, [*checks, Check("Model", "bad", "A project made here needs a Hugging Face model, not ONNX.")]
+    shown = ", ".join(classifier.labels[:10]) + (" …" if len(classifier.labels) > 10 else "")
+    weights = sum(weight.numel() for weight in classifier.model.parameters())
+    kind = classifier.model.config.model_type
+    checks += [
+        Check("Weights", "ok", f"{kind}, {weights / 1e6:,.1f} million numbers, all finite; the trained head is there."),
+        Check("Labels of the model", "ok", f"{len(classifier.labels)}: {shown}"),
+        Check("Length limit", "ok", f"The model reads {classifier.limit:,} tokens; what is beyond is shown greyed."),
+    ]
+    fast = getattr(classifier.tokenizer, "is_fast", False)
+    told = (
+        "It knows which characters each token stands for." if fast else "It is slow, so words are matched by reading."
+    )
+    return classifier, [*checks, Check("Tokenizer", "ok" if fast else "note", told)]
+
+
+def _check_data(plan: ProjectPlan, file: Path, handle: Handle) -> tuple[Corpus | None, list[Check]]:
+    try:
+        corpus = read(file, **_named(plan), limit=MAX_EXAMPLES + 1, progress=_loosely(handle))
+    except BadData as error:
+        return None, [Check("Data", "bad", str(error).replace(str(file), "the file").replace(file.name, "the file"))]
+    if len(corpus) > MAX_EXAMPLES:
+        return None, [Check("Data", "bad", f"More than {MAX_EXAMPLES:,} examples. Send fewer.")]
+    reading = corpus.reading
+    aside = sum(n for _, n in reading.reasons) if reading else 0
+    checks = [Check("Data", "ok", f"{len(corpus):,} examples can be read.")]
+    if aside and reading:
+        reasons = ", ".join(f"{reason} ({n:,})" for reason, n in reading.reasons)
+        checks.append(
+            Check("Rows set aside", "note", f"{aside:,}: {reasons}. They will be listed under Data problems.")
+        )
+    if reading:
+        checks += [Check("Noticed", "note", f"{note} ({n:,} rows)") for note, n in reading.notes]
+    if any(len(part) > MAX_CHARACTERS for example in corpus for part in example.parts):
+        checks.append(Check("Long texts", "bad", f"A text has more than {MAX_CHARACTERS:,} characters. Shorten it."))
+    problems = corpus.problems()
+    if problems.repeated or problems.shared:
+        checks.append(Check("Repeated texts", "note", str(problems)))
+    return corpus, checks
+
+
+def _check_labels(plan: ProjectPlan, corpus: Corpus | None, classifier: Classifier | None) -> list[Check]:
+    if corpus is None or classifier is None:
+        return []
+    if not corpus.labels:
+        return [Check("Labels", "note", "The data has no labels: texts can be explained, accuracy cannot be measured.")]
+    try:
+        match_labels(_relabelled(plan, corpus).labels, classifier.labels)
+    except BadData as error:
+        return [Check("Labels", "bad", str(error).partition(" Say which")[0] + " Say below which is which.")]
+    missing = [label for label in classifier.labels if label not in _relabelled(plan, corpus).labels]
+    if len(corpus.labels) == 1:
+        return [Check("Labels", "note", f"All rows are {corpus.labels[0]!r}: explaining works, training would not.")]
+    told = "Every label of the data is one of the model's."
+    if missing and len(missing) < len(classifier.labels):
+        told += f" The data has no example of {', '.join(missing[:5])}."
+    return [Check("Labels", "ok", told)]
+
+
+def _relabelled(plan: ProjectPlan, corpus: Corpus) -> Corpus:
+    return corpus.relabelled(plan.labels) if plan.labels else corpus
+
+
+def _named(plan: ProjectPlan) -> dict[str, Any]:
+    """The columns that were named."""
+    return {role: column for role, column in asdict(plan.columns).items() if column is not None}
+
+
+def _columns(file: Path, plan: ProjectPlan) -> tuple[tuple[str, ...], Columns]:
+    """Names of the columns of a file, and which would be taken for what; none if it cannot be read."""
+    try:
+        columns, roles = columns_of(file, **_named(plan))
+    except BadData:
+        return (), plan.columns
+    if roles is None:
+        return columns, plan.columns
+    return columns, Columns(
+        **{name: getattr(roles, name) for name in ("text", "pair", "label", "group", "split", "id")}
+    )
+
+
+def _loosely(handle: Handle) -> Callable[[int, int | None], None]:
+    """Progress where the total may not be known."""
+    return lambda done, total: handle.progress(done, total) if total else None
