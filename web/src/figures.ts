@@ -104,6 +104,7 @@ export function agreementFigure(all: readonly Agreement[]): Figure {
           color: ink.text,
           fontSize: 13,
           interval: 0,
+          lineHeight: 15,
           width: 100,
           overflow: "break",
           formatter: (n: string) => plain(answerKind(known[Number(n)]!.kind)),
