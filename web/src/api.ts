@@ -112,11 +112,11 @@ export const api = {
 
   examples: (
     project: string,
-    asked: { filter?: Filter; sort?: Sort; cursor?: string | null; limit?: number; explained?: string | null },
+    asked: { filter?: Filter; sort?: Sort; cursor?: string | null; limit?: number },
     signal?: AbortSignal,
   ) =>
     ask<ExamplePage>(inProject(project, "/examples"), {
-      query: { ...asked.filter, sort: asked.sort, cursor: asked.cursor, limit: asked.limit, explained: asked.explained },
+      query: { ...asked.filter, sort: asked.sort, cursor: asked.cursor, limit: asked.limit },
       signal,
     }),
   example: (
@@ -147,8 +147,8 @@ export const api = {
     asked: { label?: string; explained?: string | null; search?: string; order?: WordOrder; cursor?: string | null; limit?: number },
     signal?: AbortSignal,
   ) => ask<WordPage>(inProject(project, "/words"), { query: asked, signal }),
-  word: (project: string, word: string, label: string, signal?: AbortSignal) =>
-    ask<WordView>(inProject(project, "/word"), { query: { word, label }, signal }),
+  word: (project: string, asked: { word: string; label: string; explained?: string | null }, signal?: AbortSignal) =>
+    ask<WordView>(inProject(project, "/word"), { query: asked, signal }),
 
   team: (project: string) => ask<Team>(inProject(project, "/team")),
   problems: (project: string) => ask<DataProblems>(inProject(project, "/problems")),

@@ -59,11 +59,12 @@ export interface Saying {
   project: string;
   place: number | null;
   revision: string;
+  text_hash: string | null; // of the text that was looked at, for answers about one
   seconds: number | null;
 }
 
 /** An answer, ready for the outbox. `opinions`: what is stored about the matter. */
-export function saying(says: Answer, { project, place, revision, seconds }: Saying, opinions: readonly Opinion[], waiting: readonly Item[]): NewItem {
+export function saying(says: Answer, { project, place, revision, text_hash, seconds }: Saying, opinions: readonly Opinion[], waiting: readonly Item[]): NewItem {
   const question = questionOfAnswer(says);
   const stored = opinions.find((one) => questionOfAnswer(one.feedback.says) === question)?.feedback ?? null;
   const effect: Effect =
@@ -71,5 +72,5 @@ export function saying(says: Answer, { project, place, revision, seconds }: Sayi
     : says.kind === "review" ? { of: "state", example: says.example, state: says.state }
     : { of: "nothing" };
   const rounded = seconds === null ? null : Math.min(86_400, Math.round(seconds * 10) / 10);
-  return { kind: "say", says, project, place, revision, seconds: rounded, expects: entryOn(question, stored, waiting), effect };
+  return { kind: "say", says, project, place, revision, text_hash, seconds: rounded, expects: entryOn(question, stored, waiting), effect };
 }

@@ -24,7 +24,7 @@ export type Item = {
   place: number | null; // where to look again if the server refuses
   effect: Effect; // what the screen shows until the server has answered
 } & (
-  | { kind: "say"; says: Answer; revision: string; seconds: number | null; expects: Entry | null }
+  | { kind: "say"; says: Answer; revision: string; text_hash: string | null; seconds: number | null; expects: Entry | null }
   | { kind: "reset"; retracts: Entry } // and whatever older answer comes to light, until nothing stands
   | { kind: "undo"; retracts: Entry | null; example: string | null }
 );
@@ -126,7 +126,7 @@ export function makeOutbox(doors: Doors) {
   function send(item: Item): Promise<Saved> {
     if (item.kind === "say")
       return doors.say(item.project, {
-        key: item.key, says: item.says, revision: item.revision, seconds: item.seconds, expects: idOf(item.expects),
+        key: item.key, says: item.says, revision: item.revision, text_hash: item.text_hash, seconds: item.seconds, expects: idOf(item.expects),
       });
     const example = item.kind === "undo" ? item.example : null;
     return doors.undo(item.project, { key: item.key, retracts: idOf(item.retracts) || null, example });

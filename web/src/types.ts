@@ -5,7 +5,6 @@ type Schemas = components["schemas"];
 
 export type Agreement = Schemas["Agreement"];
 export type Attribution = Schemas["Attribution"];
-export type Check = Schemas["Check"];
 export type Columns = Schemas["Columns"];
 export type DataProblems = Schemas["DataProblems"];
 export type Disagreement = Schemas["Disagreement"];
@@ -31,7 +30,6 @@ export type NextPlace = Schemas["NextPlace"];
 export type Opinion = Schemas["Opinion"];
 export type Person = Schemas["Person"];
 export type PersonChange = Schemas["PersonChange"];
-export type PlanReport = Schemas["PlanReport"];
 export type Prediction = Schemas["Prediction"];
 export type Progress = Schemas["Progress"];
 export type ProjectCard = Schemas["ProjectCard"];
@@ -61,3 +59,21 @@ export type State = ExampleRow["state"];
 export type WordOrder = "damage" | "total" | "score";
 export type ExchangeFormat = "jsonl" | "csv" | "eraser" | "prodigy" | "label_studio";
 export type Vote = WordVote["vote"];
+
+/** One thing that was looked at. */
+export interface Check {
+  name: string;
+  state: "ok" | "note" | "bad";
+  says: string;
+}
+
+/** The result of the job `check`; results of jobs are not in the schema, because each kind has its own. */
+export interface PlanReport {
+  checks: Check[];
+  columns: string[];
+  chosen: Columns;
+  preview: Example[];
+  data_labels: string[];
+  model_labels: string[];
+  examples: number;
+}
