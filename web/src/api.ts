@@ -102,7 +102,7 @@ export const api = {
   removeInvite: (id: string) => ask<void>(`invites/${encodeURIComponent(id)}`, { method: "DELETE" }),
 
   home: () => ask<Home>("home"),
-  methods: (project: string) => ask<Method[]>("methods", { query: { project } }),
+  methods: (project: string) => ask<Method[]>(inProject(project, "/methods")),
   check: (plan: ProjectPlan) => ask<Job>("checks", { method: "POST", json: plan }),
   create: (plan: ProjectPlan) => ask<Job>("projects", { method: "POST", json: plan }),
 
