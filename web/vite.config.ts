@@ -15,5 +15,5 @@ export default defineConfig({
   server: {
     proxy: { "/api": { target: process.env.UNHANS_SERVER ?? "http://127.0.0.1:8765", changeOrigin: true } },
   },
-  test: { environment: "happy-dom", include: ["tests/**/*.test.ts"] },
+  test: { environment: "happy-dom", include: ["tests/**/*.test.ts"], testTimeout: 60_000 }, // never a matter of speed
 });
