@@ -7,7 +7,7 @@ import type { Mark } from "../src/heat";
 import Highlight from "../src/parts/Highlight.vue";
 import type { Attribution, Example } from "../src/types";
 
-const example = (text: string, pair: string | null = null): Example => ({ id: "e1", text, pair, label: "hate" });
+const example = (text: string, pair: string | null = null): Example => ({ id: "e1", text, pair, label: "hate", notes: [] });
 
 /** Words are given as they stand in the text; spans are counted in code points, as Python does. */
 function attributed(of: Example, words: string[], scores: number[], more: Partial<Attribution> = {}): Attribution {
@@ -26,7 +26,7 @@ function attributed(of: Example, words: string[], scores: number[], more: Partia
     from = start + Array.from(word).length;
     spans.push({ start, end: from, part });
   }
-  return { example: of.id, label: "hate", words, spans, scores, recipe: { family: "attribution", name: "random" }, revision: "r0", ...more };
+  return { example: of.id, label: "hate", words, spans, scores, recipe: { family: "attribution", name: "random", options: [] }, revision: "r0", ...more };
 }
 
 function draw(of: Example, attribution: Attribution, more: Record<string, unknown> = {}) {
