@@ -78,6 +78,15 @@ describe("which label is which", () => {
     await wrapper.get("input[type=search]").setValue("topic 499");
     expect(wrapper.findAll("li").map((one) => one.get("bdi").text())).toEqual(["topic 499"]);
   });
+  it("lets one type where the model has many labels, and only labels that it has", async () => {
+    const wrapper = mount(LabelMap, { props: { dataLabels: ["odd"], modelLabels: many, mapping: new Map() } });
+    expect(wrapper.findAll("option")).toHaveLength(500);
+    await wrapper.get("input").setValue("topic 7");
+    await wrapper.get("input").setValue("nothing like it");
+    expect(wrapper.get("[role=alert]").text()).toBe("The model has no such label.");
+    await named(wrapper, "Leave out").trigger("click");
+    expect(wrapper.emitted("choose")).toEqual([["odd", "topic 7"], ["odd", null]]);
+  });
   it("says which are missing and passes on what is chosen", async () => {
     const wrapper = mount(LabelMap, { props: { dataLabels: ["pos", "__proto__"], modelLabels: ["pos", "neg"], mapping: new Map([["pos", "pos"]]) } });
     expect(wrapper.text()).toContain("1 label of the data is not among the model's");
