@@ -17,7 +17,6 @@ export async function loadMe(): Promise<Me | null> {
     me.value = await api.me();
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 401) throw error;
-    signedOutBecause.value = error.message;
     me.value = null;
   }
   return me.value;
