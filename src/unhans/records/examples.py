@@ -625,7 +625,7 @@ def _decode(cursor: str | None) -> _Key | None:
     try:
         first, place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         key = float(first), int(place)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise BadOption("This place in the list cannot be read. Begin at the top.") from None
     if not 0 <= key[0] <= 1 or not 0 <= key[1] < MAX_EXAMPLES:
         raise BadOption("This place in the list cannot be read. Begin at the top.")

@@ -175,12 +175,19 @@ class FeedbackLog:
             rows = connection.execute(query.order_by(opinions.c.number)).scalars().all()
         return [from_json(Feedback, row) for row in rows]
 
-    def votes_on(self, words: Sequence[str], label: str, author: str) -> dict[str, tuple[Vote | None, int, int]]:
-        """For each word: the author's vote everywhere, and how many votes on single examples raise and lower it."""
+    def votes_on(
+        self, words: Sequence[str], label: str, author: str, *, sees_others: bool
+    ) -> dict[str, tuple[Vote | None, int, int]]:
+        """For each word: the author's vote everywhere, and how many votes on single examples raise and lower it.
+
+        Other people's votes count only for who `sees_others`: numbers that change when a colleague votes tell how.
+        """
         forms = {visible_form(word): word for word in words}
         query = sa.select(opinions.c.word, opinions.c.author, opinions.c.example, opinions.c.value).where(
             opinions.c.kind == "word_vote", opinions.c.label == label, opinions.c.word.in_(list(forms))
         )
+        if not sees_others:
+            query = query.where(opinions.c.author == author)
         found: dict[str, tuple[Vote | None, int, int]] = dict.fromkeys(words, (None, 0, 0))
         with self._store.read() as connection:
             for row in connection.execute(query):
@@ -292,20 +299,14 @@ class FeedbackLog:
             r = reservations.c
             connection.execute(reservations.delete().where(sa.or_(r.until <= now, r.author == author)))
             ids, places = [id_ for _, id_ in candidates], [place for place, _ in candidates]
-            done: dict[str, int] = dict(
-                connection.execute(
-                    sa.select(opinions.c.example, sa.func.count())
-                    .where(opinions.c.kind == "review", opinions.c.value == "done", opinions.c.example.in_(ids))
-                    .group_by(opinions.c.example)
-                )
-                .tuples()
-                .all()
+            finished_by = (
+                sa.select(opinions.c.example, sa.func.count())
+                .where(opinions.c.kind == "review", opinions.c.value == "done", opinions.c.example.in_(ids))
+                .group_by(opinions.c.example)
             )
-            holding: dict[int, int] = dict(
-                connection.execute(sa.select(r.place, sa.func.count()).where(r.place.in_(places)).group_by(r.place))
-                .tuples()
-                .all()
-            )
+            done: dict[str, int] = {id_: n for id_, n in connection.execute(finished_by)}
+            held_by = sa.select(r.place, sa.func.count()).where(r.place.in_(places)).group_by(r.place)
+            holding: dict[int, int] = {place: n for place, n in connection.execute(held_by)}
             busy = 0
             for place, id_ in candidates:
                 finished, others = done.get(id_, 0), holding.get(place, 0)

@@ -92,7 +92,7 @@ def bare_app(
         stopping=stopping or threading.Event(),
     )
     app.state.room, app.state.streams = room, {}
-    install_errors(app)
+    install_errors(app, [workspace.root])
     app.add_exception_handler(NotSignedIn, _not_signed_in)
     app.add_exception_handler(Differs, _differs)
     for module in (people, projects, judging, running):

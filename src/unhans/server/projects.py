@@ -15,9 +15,10 @@ from fastapi.responses import StreamingResponse
 
 from unhans.accounts import User
 from unhans.data.writing import harmless
-from unhans.errors import Busy, NotAllowed, ProjectProblem
+from unhans.errors import Busy, NotAllowed, NotFound, ProjectProblem
 from unhans.jobs import Job
 from unhans.server.identity import Creator, Here, Manager, Member, Room, SignedIn
+from unhans.server.security import scrub
 from unhans.shapes import (
     DataProblems,
     Home,
@@ -43,10 +44,11 @@ def home(user: SignedIn, here: Here) -> Home:
         except ProjectProblem as problem:
             if user.may_manage(name):
                 problems.append(f"{name}: {problem}")
-    jobs = here.workspace.jobs.list(projects=visible(here, user), limit=_RECENT)
+    jobs = here.workspace.jobs.list(projects=visible(here, user), by=user.name, limit=_RECENT)
     open_ = [job for job in jobs if job.state in ("queued", "running", "failed") and may_watch(user, job)]
     cannot = here.workspace.cannot_create if user.role != "annotator" else "Only managers make projects."
-    return Home(tuple(cards), tuple(open_), tuple(problems), not cannot, cannot)
+    told = tuple(scrub(problem, [str(here.workspace.root)]) for problem in problems)
+    return Home(tuple(cards), tuple(open_), told, not cannot, cannot)
 
 
 @router.get("/projects/{project}/methods")
@@ -142,8 +144,8 @@ def visible(here: Room, user: User) -> list[str] | None:
 
 
 def may_watch(user: User, job: Job) -> bool:
-    """Whether a job may be shown: it belongs to a project of theirs, or they asked for it."""
-    return user.role == "admin" or job.by == user.name or (job.project is not None and user.may_see(job.project))
+    """Whether a job may be shown: it belongs to a project of theirs, or to none and they asked for it."""
+    return user.role == "admin" or (job.by == user.name if job.project is None else user.may_see(job.project))
 
 
 def _card(here: Room, user: User, name: str) -> ProjectCard:
@@ -164,7 +166,7 @@ def _planned(kind: str, plan: ProjectPlan, user: User, here: Room) -> Job:
     for id_, what in ((plan.model, "model"), (plan.data, "data")):
         found, _ = here.workspace.upload(id_, what)
         if found.by != user.name and user.role != "admin":
-            raise NotAllowed("This upload is somebody else's. Send the file yourself.")
+            raise NotFound("This upload is not there any more. Send the file again.")
     return here.workspace.jobs.add(kind, project=None, by=user.name, options=asdict(plan))
 
 
