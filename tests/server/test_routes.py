@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from served import OTHER, OURS, PASSWORD, ROLES, Site, dump, new_folder, new_key, pages, serve
+from served import OTHER, OURS, PASSWORD, ROLES, Site, dump, new_key
 
 # anonymous, annotator elsewhere, annotator, manager elsewhere, manager, admin
 ALL = (200,) * 6
@@ -128,19 +128,6 @@ ROUTES: dict[tuple[str, str], tuple[tuple[int, ...], Asked]] = {
     ("GET", "/api/events"): (SIGNED_IN, nothing),
 }
 STREAMS = ("/api/events",)
-
-
-@pytest.fixture(scope="module")
-def module_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    folder, _ = new_folder(tmp_path_factory.mktemp("routes"))
-    with pages(tmp_path_factory.mktemp("static")), serve(folder) as served:
-        yield served
-
-
-@pytest.fixture
-def site(module_site: Site) -> Site:
-    module_site.forget_sessions()
-    return module_site
 
 
 def found_routes(routes: list[Any]) -> set[tuple[str, str]]:
