@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Literal
@@ -12,10 +13,11 @@ from anyio import CapacityLimiter, WouldBlock
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from fastapi.responses import StreamingResponse
+from sqlalchemy.exc import SQLAlchemyError
 
 from unhans.accounts import User
 from unhans.data.writing import harmless
-from unhans.errors import Busy, NotAllowed, NotFound, ProjectProblem
+from unhans.errors import Busy, NotAllowed, NotFound, UnhansError
 from unhans.jobs import Job
 from unhans.server.identity import Creator, Here, Manager, Member, Room, SignedIn
 from unhans.server.security import scrub
@@ -32,6 +34,7 @@ from unhans.shapes import (
 
 router = APIRouter(prefix="/api", tags=["projects"])
 _RECENT = 20
+_log = logging.getLogger("unhans.server")
 
 
 @router.get("/home")
@@ -41,14 +44,16 @@ def home(user: SignedIn, here: Here) -> Home:
     for name in filter(user.may_see, here.workspace.names()):
         try:
             cards.append(_card(here, user, name))
-        except ProjectProblem as problem:
+        except (UnhansError, SQLAlchemyError) as error:  # one project that is damaged must not hide the others
+            _log.warning("the project %r cannot be shown", name, exc_info=error)
             if user.may_manage(name):
-                problems.append(f"{name}: {problem}")
+                told = str(error) if isinstance(error, UnhansError) else "Its database cannot be read."
+                problems.append(f"{name}: {told}")
     jobs = here.workspace.jobs.list(projects=visible(here, user), by=user.name, limit=_RECENT)
     open_ = [job for job in jobs if job.state in ("queued", "running", "failed") and may_watch(user, job)]
     cannot = here.workspace.cannot_create if user.role != "annotator" else "Only managers make projects."
-    told = tuple(scrub(problem, [str(here.workspace.root)]) for problem in problems)
-    return Home(tuple(cards), tuple(open_), told, not cannot, cannot)
+    plain = tuple(scrub(problem, [str(here.workspace.root)]) for problem in problems)
+    return Home(tuple(cards), tuple(open_), plain, not cannot, cannot)
 
 
 @router.get("/projects/{project}/methods")
