@@ -17,7 +17,7 @@ _MAX_RATIO = 200  # no weights shrink like that; a bomb does
 _SMALL = 1_000_000  # below this a high ratio harms nobody: vocabularies shrink well
 _CHUNK = 1 << 20
 # what a tokenizer or a model is made of; everything else in the archive is left out, or refused if it could run
-_WANTED = (".json", ".safetensors", ".txt", ".model", ".onnx")
+_WANTED = (".json", ".safetensors", ".txt", ".model")
 
 
 def unpack_model(archive: Path, folder: Path, max_unpacked: int = MAX_UNPACKED) -> Path:
@@ -25,7 +25,8 @@ def unpack_model(archive: Path, folder: Path, max_unpacked: int = MAX_UNPACKED) 
     folder.mkdir(mode=0o700)
     try:
         with zipfile.ZipFile(archive) as packed:
-            _write(packed, _chosen(packed), folder, max_unpacked)
+            most = min(max_unpacked, max(_SMALL, _MAX_RATIO * archive.stat().st_size))
+            _write(packed, _chosen(packed), folder, most)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise BadModel(f"The archive is damaged or of a kind that cannot be read ({type(error).__name__}).") from error

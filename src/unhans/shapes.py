@@ -471,7 +471,7 @@ class WordRow:
     disagreement: float | None
     damage: float | None
     vote: Literal["raise", "lower"] | None  # mine, everywhere
-    conflicts: int  # votes on single examples that say the opposite of the vote everywhere
+    conflicts: int  # votes on single examples, as far as I may see them, that say the opposite of mine everywhere
 
 
 @dataclass(frozen=True)
@@ -497,7 +497,7 @@ class WordView:
     counted: bool  # False: there are more; not all texts could be looked at in the time
     scores: tuple[float, ...]  # of the word in explained texts that contain it, for drawing their spread
     opinion: Opinion | None  # mine, everywhere
-    raised_here: int  # votes on single examples
+    raised_here: int  # votes on single examples, as far as I may see them
     lowered_here: int
 
 

@@ -38,6 +38,7 @@ _SUFFIXES = {
     "model": (".zip",),
     "data": (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz"),
 }
+_UPLOAD = re.compile(r"[0-9a-f]{32}")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _KEPT_SECONDS = 7 * 86_400  # uploads that nothing was made of
 
@@ -85,11 +86,13 @@ class Workspace:
         return "This server was started for one project. To hold several: `unhans serve FOLDER`, with an empty folder."
 
     def names(self) -> list[str]:
-        """Addresses of the projects: the names of their folders."""
+        """Addresses of the projects: the names of their folders. Links are not followed: they lead elsewhere."""
         if self._only is not None:
             return [self.root.name]
         return sorted(
-            path.name for path in self.root.iterdir() if not path.name.startswith(".") and (path / FACTS).is_file()
+            path.name
+            for path in self.root.iterdir()
+            if not path.name.startswith(".") and not path.is_symlink() and (path / FACTS).is_file()
         )
 
     def records(self, name: str) -> Records:
@@ -162,6 +165,8 @@ class Workspace:
         known = {row.id: row for row in self._all_uploads()}
         folder = self.root / _UPLOADS
         for path in folder.iterdir() if folder.is_dir() else ():
+            if not _UPLOAD.fullmatch(path.name):
+                continue  # not ours: perhaps a project that somebody called like this
             old = path.name in known and now - path.stat().st_mtime > _KEPT_SECONDS
             if old or path.name not in known:
                 self.forget_uploads(path.name)

@@ -235,6 +235,7 @@ class Records:
         label: str,
         *,
         author: str,
+        sees_others: bool,
         explained: str | None = None,
         order: WordOrder = "damage",
         search: str | None = None,
@@ -249,16 +250,18 @@ class Records:
         rows, onward, total = self.explained.words(
             chosen.id, label, order=order, search=search, cursor=cursor, limit=limit
         )
-        votes = self.log.votes_on([row.word for row in rows], label, author)
+        votes = self.log.votes_on([row.word for row in rows], label, author, sees_others=sees_others)
         return WordPage(label, chosen, tuple(word_row(row, *votes[row.word]) for row in rows), onward, total)
 
-    def word_view(self, word: str, label: str, *, author: str, explained: str | None = None) -> WordView:
+    def word_view(
+        self, word: str, label: str, *, author: str, sees_others: bool, explained: str | None = None
+    ) -> WordView:
         """What a vote on a word would touch, and how people have voted."""
         self._check_label(label)
         if not visible_form(word):
             raise BadOption("A word must be given.")
         texts, correct, counted = self.table.with_word(word, self.current.id)
-        mine, raised, lowered = self.log.votes_on([word], label, author)[word]
+        mine, raised, lowered = self.log.votes_on([word], label, author, sees_others=sees_others)[word]
         chosen = self.ranked_set(explained, label)
         row = self.explained.word(chosen.id, label, word) if chosen else None
         scores = self.explained.scores_of(chosen.id, word, label, _SCORES_SHOWN) if chosen else ()

@@ -183,12 +183,19 @@ class FeedbackLog:
             rows = connection.execute(query.order_by(opinions.c.number)).scalars().all()
         return [from_json(Feedback, row) for row in rows]
 
-    def votes_on(self, words: Sequence[str], label: str, author: str) -> dict[str, tuple[Vote | None, int, int]]:
-        """For each word: the author's vote everywhere, and how many votes on single examples raise and lower it."""
+    def votes_on(
+        self, words: Sequence[str], label: str, author: str, *, sees_others: bool
+    ) -> dict[str, tuple[Vote | None, int, int]]:
+        """For each word: the author's vote everywhere, and how many votes on single examples raise and lower it.
+
+        Other people's votes count only for who `sees_others`: numbers that change when a colleague votes tell how.
+        """
         forms = {visible_form(word): word for word in words}
         query = sa.select(opinions.c.word, opinions.c.author, opinions.c.example, opinions.c.value).where(
             opinions.c.kind == "word_vote", opinions.c.label == label, opinions.c.word.in_(list(forms))
         )
+        if not sees_others:
+            query = query.where(opinions.c.author == author)
         found: dict[str, tuple[Vote | None, int, int]] = dict.fromkeys(words, (None, 0, 0))
         with self._store.read() as connection:
             for row in connection.execute(query):

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from unhans import __version__
 from unhans.accounts import Accounts, LocalToken
-from unhans.errors import ProjectProblem
+from unhans.errors import NotFound, ProjectProblem
 from unhans.records.judging import Differs
 from unhans.server import judging, people, projects, running
 from unhans.server.feed import JobFeed
@@ -123,6 +123,8 @@ def _page(request: Request, here: Here, token: Annotated[str | None, Query(max_l
 
 def _icon() -> Response:
     """The sign in the browser's tab."""
+    if not (STATIC / "icon.svg").is_file():
+        raise NotFound("There is no such file.")
     return FileResponse(STATIC / "icon.svg")
 
 

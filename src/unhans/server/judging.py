@@ -57,7 +57,7 @@ _REFUSED_SHOWN = 100
 def examples(query: Annotated[ListQuery, Query()], seat: Member) -> ExamplePage:
     """A page of examples that fit a filter."""
     return seat.records.table.page(
-        _filter(query),
+        _filter(query, seat),
         revision=seat.records.current.id,
         author=seat.user.name,
         sort=query.sort,
@@ -74,7 +74,7 @@ def example(place: Place, query: Annotated[ViewQuery, Query()], seat: Member) ->
         author=seat.user.name,
         sees_others=seat.sees_others,
         explained=query.explained,
-        wanted=_filter(query),
+        wanted=_filter(query, seat),
         sort=query.sort,
     )
 
@@ -84,7 +84,7 @@ def next_example(given: NextRequest, seat: Member) -> NextPlace:
     """Reserve the next example that needs me."""
     return seat.records.log.next_place(
         seat.user.name,
-        given.filter,
+        _filter(given.filter, seat),
         revision=seat.records.current.id,
         overlap=seat.records.settings.overlap,
         after=given.after,
@@ -175,6 +175,7 @@ def words(query: Annotated[WordQuery, Query()], seat: Member) -> WordPage:
     return seat.records.word_page(
         query.label,
         author=seat.user.name,
+        sees_others=seat.sees_others,
         explained=query.explained,
         order=query.order,
         search=query.search,
@@ -191,7 +192,7 @@ def word(
     explained: Annotated[Name | None, Query()] = None,
 ) -> WordView:
     """What a vote on a word would touch."""
-    return seat.records.word_view(word, label, author=seat.user.name, explained=explained)
+    return seat.records.word_view(word, label, author=seat.user.name, sees_others=seat.sees_others, explained=explained)
 
 
 @router.get("/team")
@@ -200,8 +201,10 @@ def team(seat: Manager) -> Team:
     return seat.records.team()
 
 
-def _filter(query: Filter) -> Filter:
-    """The filter in a longer query."""
+def _filter(query: Filter, seat: Seat) -> Filter:
+    """The filter in a longer query, as far as this person may narrow."""
+    if query.disagreement is not None and not seat.sees_others:
+        raise NotAllowed("Judging is blind here: where others disagree is for managers to see.")
     return Filter(**{name: getattr(query, name) for name in Filter.model_fields})
 
 

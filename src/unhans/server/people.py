@@ -85,7 +85,8 @@ def invites(user: Creator, here: Here) -> list[Invite]:
 @router.post("/invites")
 def invite(given: NewInvite, user: Creator, here: Here) -> Invite:
     """A link that makes one account."""
-    if unknown := [name for name in given.projects if name not in here.workspace.names()]:
+    known = set(filter(user.may_see, here.workspace.names()))  # others must not be found out by guessing
+    if unknown := [name for name in given.projects if name not in known]:
         raise NotFound(f"There is no project {unknown[0]!r}. Nobody was invited.")
     made, secret = here.accounts.invite(given.role, given.projects, user.name)
     return _invite(made, secret)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Literal
@@ -12,12 +13,14 @@ from anyio import CapacityLimiter, WouldBlock
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import contextmanager_in_threadpool, run_in_threadpool
 from fastapi.responses import StreamingResponse
+from sqlalchemy.exc import SQLAlchemyError
 
 from unhans.accounts import User
 from unhans.data.writing import harmless
-from unhans.errors import Busy, NotAllowed, ProjectProblem
+from unhans.errors import Busy, NotAllowed, NotFound, UnhansError
 from unhans.jobs import Job
 from unhans.server.identity import Creator, Here, Manager, Member, Room, SignedIn
+from unhans.server.security import scrub
 from unhans.shapes import (
     DataProblems,
     Home,
@@ -31,6 +34,7 @@ from unhans.shapes import (
 
 router = APIRouter(prefix="/api", tags=["projects"])
 _RECENT = 20
+_log = logging.getLogger("unhans.server")
 
 
 @router.get("/home")
@@ -40,13 +44,16 @@ def home(user: SignedIn, here: Here) -> Home:
     for name in filter(user.may_see, here.workspace.names()):
         try:
             cards.append(_card(here, user, name))
-        except ProjectProblem as problem:
+        except (UnhansError, SQLAlchemyError) as error:  # one project that is damaged must not hide the others
+            _log.warning("the project %r cannot be shown", name, exc_info=error)
             if user.may_manage(name):
-                problems.append(f"{name}: {problem}")
-    jobs = here.workspace.jobs.list(projects=visible(here, user), limit=_RECENT)
+                told = str(error) if isinstance(error, UnhansError) else "Its database cannot be read."
+                problems.append(f"{name}: {told}")
+    jobs = here.workspace.jobs.list(projects=visible(here, user), by=user.name, limit=_RECENT)
     open_ = [job for job in jobs if job.state in ("queued", "running", "failed") and may_watch(user, job)]
     cannot = here.workspace.cannot_create if user.role != "annotator" else "Only managers make projects."
-    return Home(tuple(cards), tuple(open_), tuple(problems), not cannot, cannot)
+    plain = tuple(scrub(problem, [str(here.workspace.root)]) for problem in problems)
+    return Home(tuple(cards), tuple(open_), plain, not cannot, cannot)
 
 
 @router.get("/projects/{project}/methods")
@@ -142,8 +149,8 @@ def visible(here: Room, user: User) -> list[str] | None:
 
 
 def may_watch(user: User, job: Job) -> bool:
-    """Whether a job may be shown: it belongs to a project of theirs, or they asked for it."""
-    return user.role == "admin" or job.by == user.name or (job.project is not None and user.may_see(job.project))
+    """Whether a job may be shown: it belongs to a project of theirs, or to none and they asked for it."""
+    return user.role == "admin" or (job.by == user.name if job.project is None else user.may_see(job.project))
 
 
 def _card(here: Room, user: User, name: str) -> ProjectCard:
@@ -164,7 +171,7 @@ def _planned(kind: str, plan: ProjectPlan, user: User, here: Room) -> Job:
     for id_, what in ((plan.model, "model"), (plan.data, "data")):
         found, _ = here.workspace.upload(id_, what)
         if found.by != user.name and user.role != "admin":
-            raise NotAllowed("This upload is somebody else's. Send the file yourself.")
+            raise NotFound("This upload is not there any more. Send the file again.")
     return here.workspace.jobs.add(kind, project=None, by=user.name, options=asdict(plan))
 
 

@@ -119,12 +119,10 @@ def _plain(given: NewJob) -> dict[str, object]:
 def _seen(here: Room, user: User, project: str | None) -> list[Job]:
     if project is not None and not user.may_see(project):
         raise NotFound("There is no such project.")
-    chosen = [project] if project is not None else None
-    found = list(here.workspace.jobs.list(projects=chosen if chosen else visible(here, user), limit=100))
-    if chosen is None and user.role != "admin":  # making a project belongs to none yet
-        own = [one for one in here.workspace.jobs.list(projects=None, limit=100) if one.project is None]
-        found = [*found, *(one for one in own if one.by == user.name)]
-    return [one for one in found if may_watch(user, one)]
+    if project is not None:
+        return list(here.workspace.jobs.list(projects=[project], limit=100))
+    # the making of a project belongs to none yet: whoever asked for it sees it
+    return list(here.workspace.jobs.list(projects=visible(here, user), by=user.name, limit=100))
 
 
 def _one(id_: str, user: User, here: Room) -> Job:
@@ -135,6 +133,6 @@ def _one(id_: str, user: User, here: Room) -> Job:
 
 
 def _may_change(user: User, job: Job) -> None:
-    managed = job.project is not None and user.may_manage(job.project)
-    if not (managed or job.by == user.name or user.role == "admin"):
+    own = job.by == user.name and (job.project is not None or user.role != "annotator")  # roles may have changed
+    if not (own or user.role == "admin" or (job.project is not None and user.may_manage(job.project))):
         raise NotAllowed("Only managers, and whoever asked for it, may change this job.")
