@@ -292,20 +292,14 @@ class FeedbackLog:
             r = reservations.c
             connection.execute(reservations.delete().where(sa.or_(r.until <= now, r.author == author)))
             ids, places = [id_ for _, id_ in candidates], [place for place, _ in candidates]
-            done: dict[str, int] = dict(
-                connection.execute(
-                    sa.select(opinions.c.example, sa.func.count())
-                    .where(opinions.c.kind == "review", opinions.c.value == "done", opinions.c.example.in_(ids))
-                    .group_by(opinions.c.example)
-                )
-                .tuples()
-                .all()
+            counted = (
+                sa.select(opinions.c.example, sa.func.count())
+                .where(opinions.c.kind == "review", opinions.c.value == "done", opinions.c.example.in_(ids))
+                .group_by(opinions.c.example)
             )
-            holding: dict[int, int] = dict(
-                connection.execute(sa.select(r.place, sa.func.count()).where(r.place.in_(places)).group_by(r.place))
-                .tuples()
-                .all()
-            )
+            done: dict[str, int] = {id_: n for id_, n in connection.execute(counted)}
+            held = sa.select(r.place, sa.func.count()).where(r.place.in_(places)).group_by(r.place)
+            holding: dict[int, int] = {place: n for place, n in connection.execute(held)}
             busy = 0
             for place, id_ in candidates:
                 finished, others = done.get(id_, 0), holding.get(place, 0)
