@@ -253,7 +253,7 @@ class ProjectSettings:
     """What a manager decides about the judging."""
 
     guidelines: Annotated[str, StringConstraints(max_length=20_000)] = ""  # Markdown without HTML
-    overlap: Annotated[int, Field(ge=1, le=100)] = 1  # how many people judge each example
+    overlap: Annotated[int, Field(ge=1, le=100, strict=True)] = 1  # how many people judge each example
     blind: bool = True  # annotators do not see each other's answers
     hide_texts: bool = False  # texts are blurred until asked for: the data may offend
     hide_prediction: bool = False  # ask about words before the prediction is shown
@@ -398,7 +398,7 @@ class NextRequest:
     """Ask for an example that still needs me."""
 
     filter: Filter = field(default_factory=lambda: Filter(correct=True))
-    after: int | None = None  # begin behind this place
+    after: Annotated[int, Field(ge=0, lt=1_000_000, strict=True)] | None = None  # begin behind this place
 
 
 # -- feedback
@@ -412,17 +412,18 @@ class NewFeedback:
     says: Answer
     revision: Secret
     text_hash: Secret | None = None
-    seconds: Annotated[float, Field(ge=0, le=86_400)] | None = None
+    seconds: Annotated[float, Field(ge=0, le=86_400, strict=True)] | None = None
     expects: str | None = None  # id of the entry I believe is mine and current on this question, "" for none
 
 
 @dataclass(frozen=True)
 class Retraction:
-    """Take back an entry of mine: a named one, or my latest that stands."""
+    """Take back an entry of mine: a named one, or my latest that stands. What I said before it holds again."""
 
     key: Key
     retracts: str | None = None
     example: str | None = None  # my latest on this example
+    clear: Annotated[bool, Field(strict=True)] = False  # with `retracts`: all that I ever said on its question
 
 
 @dataclass(frozen=True)
@@ -595,9 +596,9 @@ class NewJob:
     options: dict[str, OptionValue] | None = None
     target: Name | None = None
     units: Literal["word", "phrase", "sentence"] = "word"
-    places: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    places: tuple[Annotated[int, Field(ge=0, lt=1_000_000, strict=True)], ...] | None = None
+    limit: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from sqlalchemy import Connection
 from unhans.data import Corpus, SetAside
 from unhans.data.corpus import CorpusBuilder, Reading
 from unhans.errors import BadData, BadOption, NotFound, TooMuch
+from unhans.records.cursors import decode, encode
 from unhans.shapes import Accuracy, AsideRow, DataProblems, ExamplePage, ExampleRow, Filter, Sort, State
 from unhans.store import Store, batches
 from unhans.store.schema import examples, opinions, predictions, set_aside, settings
@@ -302,7 +302,7 @@ class ExampleTable:
         if not 1 <= limit <= 200:
             raise BadOption("A page has 1 to 200 examples.")
         query = _Query(wanted, revision, author, sort, self._store.is_sqlite)
-        after = _decode(cursor)
+        after = decode(cursor) if cursor else None
         with self._store.read() as connection:
             rows, onward = self._collect(connection, query, after, limit + 1)
             total = None if cursor else self._total(connection, query)
@@ -310,7 +310,7 @@ class ExampleTable:
         items = tuple(_listed(row) for row in rows[:limit])
         if more:
             onward = query.key(rows[limit - 1])
-        return ExamplePage(items, _encode(onward), total, complete=more or onward is None)
+        return ExamplePage(items, encode(*onward) if onward else None, total, complete=more or onward is None)
 
     def neighbours(
         self, place: int, wanted: Filter, *, revision: str, author: str, sort: Sort = "order"
@@ -353,7 +353,7 @@ class ExampleTable:
                 return found, after
 
     def _total(self, connection: Connection, query: _Query) -> int | None:
-        if query.slow and (self.count() > _WINDOW or query.checks_words):
+        if query.slow and (self.count() > _WINDOW or query.looks_again):
             return None
         inner = query.rows(None, _COUNTED + 1).subquery()
         return int(connection.execute(sa.select(sa.func.count()).select_from(inner)).scalar_one())
@@ -382,9 +382,10 @@ class _Query:
         return any(value is not None for value in odd)
 
     @property
-    def checks_words(self) -> bool:
+    def looks_again(self) -> bool:
         """Whether what the database finds must be looked at again here."""
-        return self.wanted.word is not None
+        contains = self.wanted.contains
+        return self.wanted.word is not None or (contains is not None and not self._folds(contains))
 
     def rows(self, after: _Key | None, limit: int | None, up_to: _Key | None = None) -> sa.Select[Any]:
         """The rows of a page, with all that a list shows."""
@@ -394,8 +395,8 @@ class _Query:
         columns = (
             e.place,
             e.id,
-            e.text if self.checks_words else sa.func.substr(e.text, 1, _EXCERPT).label("text"),
-            e.pair if self.checks_words else sa.func.substr(e.pair, 1, _EXCERPT).label("pair"),
+            e.text if self.looks_again else sa.func.substr(e.text, 1, _EXCERPT).label("text"),
+            e.pair if self.looks_again else sa.func.substr(e.pair, 1, _EXCERPT).label("pair"),
             e.label,
             p.label.label("predicted"),
             p.confidence,
@@ -415,16 +416,16 @@ class _Query:
         return self._narrowed(sa.select(*columns).select_from(self._joined()), after, None).limit(size)
 
     def fits(self, row: Any) -> bool:
-        """Whether a row that the database found contains the word as a word."""
-        word = self.wanted.word
+        """Whether a row that the database found has what is looked for, and the word as a word."""
+        texts = [text for text in (row.text, row.pair) if text is not None]
+        word, contains = self.wanted.word, self.wanted.contains
+        if contains is not None and self.looks_again and not any(contains.casefold() in t.casefold() for t in texts):
+            return False
         if word is None:
             return True
         looked_for = visible_form(word)
         return any(
-            visible_form(text[span.start : span.end]) == looked_for
-            for text in (row.text, row.pair)
-            if text is not None
-            for span in word_spans(text, "text")
+            visible_form(text[span.start : span.end]) == looked_for for text in texts for span in word_spans(text)
         )
 
     def key(self, row: Any) -> _Key:
@@ -487,8 +488,8 @@ class _Query:
         w, e = self.wanted, examples.c
         if w.contains is not None:
             yield self._has(w.contains)
-        if w.word is not None:  # hidden characters inside a word are always noted
-            yield sa.or_(self._has(w.word), e.notes.is_not(None))
+        if w.word is not None:
+            yield self._may_have(visible_form(w.word))
         if w.min_words is not None:
             yield e.words >= w.min_words
         if w.max_words is not None:
@@ -512,7 +513,23 @@ class _Query:
         either = (examples.c.text, examples.c.pair)
         if self.sqlite:  # its own comparison folds only ASCII letters
             return sa.or_(*(sa.func.unhans_contains(column, needle.casefold()) for column in either))
-        return sa.or_(*(column.icontains(needle, autoescape=True) for column in either))
+        if self._folds(needle):
+            return sa.or_(*(column.icontains(needle, autoescape=True) for column in either))
+        return sa.true()
+
+    def _may_have(self, form: str) -> Any:
+        """A quick look whether a word can be in either text; hidden characters inside it are no hindrance."""
+        either = (examples.c.text, examples.c.pair)
+        if self.sqlite:
+            return sa.or_(*(sa.func.unhans_may_have(column, form) for column in either))
+        if not self._folds(form):
+            return sa.true()
+        beyond_ascii = (column.regexp_match("[^\\x01-\\x7F]") for column in either)
+        return sa.or_(*(column.icontains(form, autoescape=True) for column in either), *beyond_ascii)
+
+    def _folds(self, needle: str) -> bool:
+        """Whether the database can be trusted with the case of these letters: PostgreSQL knows no ß, or no ä at all."""
+        return self.sqlite or (needle.isascii() and "ss" not in needle.casefold())
 
     def _mine(self, kind: str) -> sa.Select[Any]:
         return sa.select(opinions.c.value).where(
@@ -610,23 +627,6 @@ def _label_warnings(counts: Sequence[tuple[str, int]]) -> Iterator[str]:
         )
 
 
-def cursor_behind(place: int) -> str | None:
+def cursor_behind(place: int) -> str:
     """The cursor of a list in the order of the data that begins behind a place."""
-    return _encode((0.0, place))
-
-
-def _encode(key: _Key | None) -> str | None:
-    return None if key is None else base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str | None) -> _Key | None:
-    if cursor is None:
-        return None
-    try:
-        first, place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        key = float(first), int(place)
-    except (ValueError, TypeError):
-        raise BadOption("This place in the list cannot be read. Begin at the top.") from None
-    if not 0 <= key[0] <= 1 or not 0 <= key[1] < MAX_EXAMPLES:
-        raise BadOption("This place in the list cannot be read. Begin at the top.")
-    return key
+    return encode(0.0, place)

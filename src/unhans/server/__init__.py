@@ -92,7 +92,7 @@ def bare_app(
         stopping=stopping or threading.Event(),
     )
     app.state.room, app.state.streams = room, {}
-    install_errors(app)
+    install_errors(app, [workspace.root])
     app.add_exception_handler(NotSignedIn, _not_signed_in)
     app.add_exception_handler(Differs, _differs)
     for module in (people, projects, judging, running):
@@ -132,6 +132,5 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
 
 async def _differs(request: Request, error: Exception) -> Response:
     assert isinstance(error, Differs)
-    told = error_answer(request, 409, "conflict", str(error))
-    body = json.loads(bytes(told.body)) | {"current": json.loads(to_json(error.current)) if error.current else None}
-    return StrictJSON(body, status_code=409)
+    current = json.loads(to_json(error.current)) if error.current else None
+    return error_answer(request, 409, "conflict", str(error), current=current)

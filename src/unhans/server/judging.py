@@ -119,7 +119,9 @@ def undo(given: Retraction, seat: Member) -> Saved:
     """Take back an answer of mine: a named one, or my latest."""
     return _saved(
         seat,
-        seat.records.log.retract(seat.user.name, key=given.key, retracts=given.retracts, example=given.example),
+        seat.records.log.retract(
+            seat.user.name, key=given.key, retracts=given.retracts, example=given.example, clear=given.clear
+        ),
     )
 
 
