@@ -114,8 +114,10 @@ class Judging(RuleBasedStateMachine):
     @rule(data=st.data())
     def send_again(self, data):
         """The reply was lost: the same key, whatever else has happened since."""
-        if self.model.keys:
-            (author, key), before = data.draw(st.sampled_from(sorted(self.model.keys.items())))
+        sent = sorted(about for about in self.model.keys if not about[1].startswith("clear-"))
+        if sent:
+            author, key = data.draw(st.sampled_from(sent))
+            before = self.model.keys[author, key]
             if before.retracts is None:
                 stored = self.log.add(self.entry(author, before.says), key=key, expects="something else")
             else:
@@ -133,19 +135,26 @@ class Judging(RuleBasedStateMachine):
             self.model.add(stored.entry, f"u{self.sent}")
             assert stored.standing == self.model.holding().get((author, question(stored.entry)))
 
-    @rule(author=people, data=st.data())
-    def undo_one(self, author, data):
+    @rule(author=people, data=st.data(), clear=st.booleans())
+    def undo_one(self, author, data, clear):
         """Of anybody's entries, or of none: only what holds and is one's own can be taken back."""
         self.sent += 1
         wanted = data.draw(st.sampled_from([entry.id for entry in self.model.log] or ["nothing"]))
         mine = [one.id for (name, _), one in self.model.holding().items() if name == author]
         if wanted not in mine:
             with pytest.raises(NotFound):
-                self.log.retract(author, key=f"u{self.sent}", retracts=wanted)
+                self.log.retract(author, key=f"u{self.sent}", retracts=wanted, clear=clear)
         else:
-            stored = self.log.retract(author, key=f"u{self.sent}", retracts=wanted)
+            stored = self.log.retract(author, key=f"u{self.sent}", retracts=wanted, clear=clear)
             assert stored.entry.retracts == wanted
+            pile = self.model.piles[author, question(stored.entry)]
+            more = list(reversed(pile[:-1])) if clear else []
             self.model.add(stored.entry, f"u{self.sent}")
+            written = list(self.log.entries())[len(self.model.log) :]
+            assert [one.retracts for one in written] == [one.id for one in more]
+            for one in written:
+                self.model.add(one, f"clear-{one.id}")
+            assert stored.standing == self.model.holding().get((author, question(stored.entry)))
 
     @rule(author=people, says=st.lists(answers, max_size=3), twice=st.booleans())
     def import_(self, author, says, twice):
@@ -177,7 +186,7 @@ class Judging(RuleBasedStateMachine):
         ]
         given = self.log.next_place(author, Filter(), revision="r0", overlap=overlap, after=after)
         assert given.place == (free[0] if free else None)
-        assert bool(given.reason) == (not free)
+        assert bool(given.message) == (not free)
         self.model.held = held | ({author: (free[0], self.now + RESERVED_SECONDS)} if free else {})
 
     @rule(seconds=st.sampled_from([1.0, RESERVED_SECONDS / 2, RESERVED_SECONDS]))
