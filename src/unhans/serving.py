@@ -51,7 +51,9 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
         stopping = threading.Event()
         token = LocalToken(accounts)
         app = make_app(workspace, accounts=accounts, token=token, settings=settings, stopping=stopping)
-        supervisor = Supervisor(workspace.jobs, WorkerSettings(str(workspace.root), workspace.database))
+        queue = None if workspace.store.is_sqlite else workspace.store.name
+        told = WorkerSettings(str(workspace.root), workspace.database, schema=queue)
+        supervisor = Supervisor(workspace.jobs, told)
         config = uvicorn.Config(
             app,
             host=place.host,

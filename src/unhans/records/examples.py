@@ -293,8 +293,9 @@ class ExampleTable:
         sort: Sort = "order",
         cursor: str | None = None,
         limit: int = 50,
+        counts: bool = True,
     ) -> ExamplePage:
-        """Examples that fit a filter, a page of them, and where to go on.
+        """Examples that fit a filter, a page of them, and where to go on; how many there are only if it `counts`.
 
         A filter that no index helps with is applied window by window; when a second is over, the page is given as far
         as it got, and the next one goes on from there.
