@@ -27,6 +27,7 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -53,6 +54,7 @@ from unhans.types import Prediction
 from unhans.workspace import Workspace
 
 SMALL, LARGE = "small", "large"
+PLAIN = ssl.create_default_context()  # made once: a hundred clients would need seconds for one each
 PEOPLE = 100
 LABELS = ("negative", "positive")
 PARTS = ("people", "jobs", "rows")
@@ -173,7 +175,9 @@ class Person:
     def __init__(self, server: Server, session: str, seen: Latencies) -> None:
         self._seen = seen
         cookies = {f"unhans-{server.port}": session}
-        self.client = httpx.AsyncClient(base_url=server.base, cookies=cookies, timeout=60, trust_env=False)
+        self.client = httpx.AsyncClient(
+            base_url=server.base, cookies=cookies, timeout=60, trust_env=False, verify=PLAIN
+        )
 
     async def ask(self, kind: str, method: str, path: str, **content: Any) -> Any:
         """What the server answers; how long it took is noted, and whatever is not a success."""
@@ -219,12 +223,13 @@ async def judge(person: Person, project: str, until: Callable[[], bool], think: 
 
 
 async def crowd(
-    server: Server, sessions: list[str], project: str, until: Callable[[], bool], think: float
+    server: Server, sessions: list[str], project: str, enough: float | asyncio.Event, think: float
 ) -> Latencies:
-    """All of them at once, until it is enough."""
+    """All of them at once, for so many seconds or until something has happened."""
     seen = Latencies()
     people = [Person(server, session, seen) for session in sessions]
     watching = asyncio.create_task(watch(server))
+    until = enough.is_set if isinstance(enough, asyncio.Event) else for_seconds(enough)
     try:
         await asyncio.gather(
             *(judge(person, project, until, think, random.Random(n)) for n, person in enumerate(people))
@@ -277,7 +282,7 @@ class Bench:
     async def people(self) -> None:
         """L-1 and L-3."""
         for bar, n, p95, p99 in (("L-1", 20, 100.0, 250.0), ("L-3", 100, 5000.0, 5000.0)):
-            seen = await crowd(self.server, self.sessions[:n], SMALL, for_seconds(self.seconds), self.think)
+            seen = await crowd(self.server, self.sessions[:n], SMALL, self.seconds, self.think)
             told(self.figures, bar, f"{n} annotators", seen, p95=p95, p99=p99)
             self.figures.add(
                 bar, f"{n} annotators: open an example p95", seen.p("view", 95), 5000.0 if n > 20 else 150.0
@@ -289,7 +294,7 @@ class Bench:
         asked = {"kind": "explain", "method": "lime", "seed": int(time.time())}
         job = await manager.ask("job", "POST", f"/api/projects/{SMALL}/jobs", json=asked)
         state = await self._state(manager, job["id"], ("running", "done", "failed"))
-        seen = await crowd(self.server, self.sessions[:50], SMALL, for_seconds(self.seconds), self.think)
+        seen = await crowd(self.server, self.sessions[:50], SMALL, self.seconds, self.think)
         after = await manager.ask("job", "GET", f"/api/jobs/{job['id']}")
         told(self.figures, "L-2", "50 annotators while a job explains", seen, p95=300.0, p99=800.0)
         far = f"{after['done']} of {after['total']}"
@@ -303,7 +308,7 @@ class Bench:
         await self._import()
         write_predictions(self.server.root / LARGE, self.server.database)
         await self._pages()
-        seen = await crowd(self.server, self.sessions[:20], LARGE, for_seconds(self.seconds), self.think)
+        seen = await crowd(self.server, self.sessions[:20], LARGE, self.seconds, self.think)
         most = 150.0 if self.rows <= 100_000 else 300.0
         self.figures.add("L-4", f"next of {self.rows:,} examples, p95 with 20 annotators", seen.p("next", 95), most)
         told(self.figures, "L-1", f"20 annotators on {self.rows:,} examples", seen, p95=100.0, p99=250.0)
@@ -314,7 +319,7 @@ class Bench:
         manager = Person(self.server, self.boss, Latencies())
         before, over = self.server.rss(), asyncio.Event()
         self.server.largest = before
-        meanwhile = asyncio.create_task(crowd(self.server, self.sessions[:20], SMALL, over.is_set, self.think))
+        meanwhile = asyncio.create_task(crowd(self.server, self.sessions[:20], SMALL, over, self.think))
         began = time.perf_counter()
         sent = {}
         for kind, file in (("model", archive), ("data", data)):
@@ -435,6 +440,7 @@ def write_predictions(folder: Path, database: str | None) -> None:
                 records.table.predicted(revision, batch, [0.0] * len(batch))
                 batch = []
         records.table.predicted(revision, batch, [0.0] * len(batch))
+        records.table.tidy()
     print(f"      {n:,} predictions made up and written in {time.perf_counter() - began:,.1f} s", flush=True)
 
 

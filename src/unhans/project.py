@@ -166,6 +166,7 @@ class Project(Records):
             unknown = [self.classifier.unknown_share(example) for example, _ in some]
             self.table.predicted(self.classifier.revision, found, unknown)
             yield from found
+        self.table.tidy()
 
     def explain(
         self,
