@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
 FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 SPEED = re.compile(r"(<!-- attribution-figures -->\n).*?(<!-- /attribution-figures -->)", re.DOTALL)
+SERVER = re.compile(r"(<!-- server-figures -->\n).*?(<!-- /server-figures -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -104,6 +105,30 @@ def speed(current: str) -> str:
     return SPEED.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
 
 
+def reliability(current: str) -> str:
+    """The page on reliability with the figures of `bench/server.py --json bench/results/server.json`."""
+    figures = ROOT / "bench/results/server.json"
+    if not figures.exists():
+        text = "Not measured yet: run `python bench/server.py --json bench/results/server.json`, then `make docs`."
+        return SERVER.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    load = (
+        f"Parts with people took {told['seconds']:,.0f} s each, with {told['think']:g} s of thought before an answer."
+    )
+    lines = [
+        f"Measured with {told['machine']}. {load}",
+        "",
+        "| | database | what | measured | bar | |",
+        "|---" * 6 + "|",
+    ]
+    lines += [
+        f"| {r['bar']} | {r['database']} | {r['what']} | {r['value']:,g} {r['unit']} | ≤ {r['most']:,g} {r['unit']} | "
+        f"{'holds' if r['holds'] else '**fails**'} |"
+        for r in told["results"]
+    ]
+    return SERVER.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
+
+
 def _table_only(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
@@ -124,6 +149,7 @@ def _help(command: click.Command, name: str) -> str:
 def pages() -> dict[Path, str]:
     """Every generated file with what it should say."""
     front, core, methods_speed = ROOT / "README.md", ROOT / "docs/scoring.md", ROOT / "docs/speed.md"
+    reliable = ROOT / "RELIABILITY.md"
     return {
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
@@ -132,6 +158,7 @@ def pages() -> dict[Path, str]:
         front: readme(front.read_text(encoding="utf-8")),
         core: scoring(core.read_text(encoding="utf-8")),
         methods_speed: speed(methods_speed.read_text(encoding="utf-8")),
+        reliable: reliability(reliable.read_text(encoding="utf-8")),
     }
 
 

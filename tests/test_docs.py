@@ -16,7 +16,7 @@ from unhans.cli import main
 from unhans.types import NOUNS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "RELIABILITY.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -35,8 +35,8 @@ def test_a_stale_page_is_noticed(tmp_path, monkeypatch):
     module = generator()
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("<!-- methods -->\nold\n<!-- /methods -->\n")
-    for name in ("scoring.md", "speed.md"):
-        (tmp_path / "docs" / name).write_text("no figures here")
+    for name in ("docs/scoring.md", "docs/speed.md", "RELIABILITY.md"):
+        (tmp_path / name).write_text("no figures here")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     assert {path.name for path in module.stale()} == {
         "methods.md",

@@ -113,7 +113,8 @@ def _claim(settings: WorkerSettings, stop: _Stop) -> _Claim | None:
 
 
 def _open(settings: WorkerSettings) -> Store:
-    return Store.open(Path(settings.root), database=settings.database)
+    database = settings.database if settings.schema else None
+    return Store.open(Path(settings.root), database=database, schema=settings.schema or "unhans")
 
 
 # -- in the fork

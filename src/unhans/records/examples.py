@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -29,6 +29,7 @@ _AT_ONCE = 5_000  # rows in a transaction
 _WINDOW = 20_000  # rows looked at before the clock is read again
 _SECONDS = 1.0  # a page that needs longer is given as far as it got
 _COUNTED = 1_000
+_FEW = 2_000
 _EXCERPT = 300
 _RARE = 20  # times: an imbalance of labels that is worth a warning
 
@@ -53,7 +54,7 @@ class ExampleTable:
             self._store.write(partial(_insert, rows))
             if progress:
                 progress(stored, total)
-        self._tidy()
+        self.tidy()
 
     def note_reading(self, corpus: Corpus, aside: Sequence[SetAside]) -> None:
         """Keep what was noticed about the data while it was read."""
@@ -121,7 +122,7 @@ class ExampleTable:
 
         self._store.write(act)
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Let the database count what it has, so that it finds the short way to a page."""
         self._store.write(lambda connection: connection.execute(sa.text("ANALYZE")))
 
@@ -293,8 +294,9 @@ class ExampleTable:
         sort: Sort = "order",
         cursor: str | None = None,
         limit: int = 50,
+        counts: bool = True,
     ) -> ExamplePage:
-        """Examples that fit a filter, a page of them, and where to go on.
+        """Examples that fit a filter, a page of them, and where to go on; how many there are only if it `counts`.
 
         A filter that no index helps with is applied window by window; when a second is over, the page is given as far
         as it got, and the next one goes on from there.
@@ -304,8 +306,9 @@ class ExampleTable:
         query = _Query(wanted, revision, author, sort, self._store.is_sqlite)
         after = decode(cursor) if cursor else None
         with self._store.read() as connection:
+            query = query.narrowed_to_few(connection)
             rows, onward = self._collect(connection, query, after, limit + 1)
-            total = None if cursor else self._total(connection, query)
+            total = self._total(connection, query) if counts and not cursor else None
         more = len(rows) > limit
         items = tuple(_listed(row) for row in rows[:limit])
         if more:
@@ -320,6 +323,7 @@ class ExampleTable:
         with self._store.read() as connection:
             for backwards in (True, False):
                 query = _Query(wanted, revision, author, sort, self._store.is_sqlite, backwards)
+                query = query.narrowed_to_few(connection)
                 here = query.key_of(connection, place)
                 rows, _ = ([], None) if here is None else self._collect(connection, query, here, 1)
                 found.append(rows[0].place if rows else None)
@@ -355,7 +359,7 @@ class ExampleTable:
     def _total(self, connection: Connection, query: _Query) -> int | None:
         if query.slow and (self.count() > _WINDOW or query.looks_again):
             return None
-        inner = query.rows(None, _COUNTED + 1).subquery()
+        inner = query.places(_COUNTED + 1).subquery()
         return int(connection.execute(sa.select(sa.func.count()).select_from(inner)).scalar_one())
 
 
@@ -373,6 +377,22 @@ class _Query:
     sort: Sort
     sqlite: bool
     backwards: bool = False
+    few: tuple[int, ...] | None = None  # all places that can fit, where one condition alone leaves few
+
+    def narrowed_to_few(self, connection: Connection) -> _Query:
+        """The same query; if a condition leaves few rows, it begins with those.
+
+        Databases know averages only: in search of the ten examples of a split they walk through a million in the order
+        that is asked for.
+        """
+        own = predictions.c.revision == self.revision
+        for name, condition in self._conditions().items():
+            about_example = name in ("label", "split", "noted")
+            table, also = (examples, sa.true()) if about_example else (predictions, own)
+            some = connection.execute(sa.select(table.c.place).where(condition, also).limit(_FEW + 1)).scalars().all()
+            if len(some) <= _FEW:
+                return replace(self, few=tuple(some))
+        return self
 
     @property
     def slow(self) -> bool:
@@ -409,6 +429,11 @@ class _Query:
         for condition in self._slow_conditions():
             query = query.where(condition)
         return query if limit is None else query.limit(limit)
+
+    def places(self, limit: int) -> sa.Select[Any]:
+        """The places of rows that fit, in whatever order is quickest, to be counted."""
+        query = self._narrowed(sa.select(examples.c.place).select_from(self._joined()), None, None)
+        return query.where(*self._slow_conditions()).order_by(None).limit(limit)
 
     def window(self, after: _Key | None, size: int) -> sa.Select[Any]:
         """The keys of the next rows to look at."""
@@ -459,8 +484,29 @@ class _Query:
 
     def _narrowed(self, query: sa.Select[Any], after: _Key | None, up_to: _Key | None) -> sa.Select[Any]:
         """The conditions that indexes help with, and the order."""
+        query = query.where(*self._conditions().values())
+        e, p = examples.c, predictions.c
+        descending = (self.sort == "most_confident") != self.backwards
+        if self.sort == "order":
+            columns: tuple[Any, ...] = (e.place,)
+            bounds: list[Any] = [None if key is None else (key[1],) for key in (after, up_to)]
+        else:
+            columns = (p.confidence, p.place)
+            bounds = [after, up_to]
+        if self.few is not None:
+            columns = tuple(column + 0 for column in columns)  # an index cannot give the order of a sum
+            query = query.where(e.place.in_(self.few))
+        here = sa.tuple_(*columns)
+        if bounds[0] is not None:
+            query = query.where(here < sa.tuple_(*bounds[0]) if descending else here > sa.tuple_(*bounds[0]))
+        if bounds[1] is not None:
+            query = query.where(here >= sa.tuple_(*bounds[1]) if descending else here <= sa.tuple_(*bounds[1]))
+        return query.order_by(*(column.desc() if descending else column.asc() for column in columns))
+
+    def _conditions(self) -> dict[str, Any]:
+        """Those that indexes help with, by name."""
         w, e, p = self.wanted, examples.c, predictions.c
-        conditions: dict[str, Callable[[], Any]] = {
+        made: dict[str, Callable[[], Any]] = {
             "label": lambda: e.label == w.label,
             "split": lambda: e.split == w.split,
             "predicted": lambda: p.label == w.predicted,
@@ -469,20 +515,7 @@ class _Query:
             "max_confidence": lambda: p.confidence <= w.max_confidence,
             "noted": lambda: e.notes.is_not(None) if w.noted else e.notes.is_(None),
         }
-        query = query.where(*(made() for name, made in conditions.items() if getattr(w, name) is not None))
-        descending = (self.sort == "most_confident") != self.backwards
-        if self.sort == "order":
-            columns: tuple[Any, ...] = (e.place,)
-            bounds: list[Any] = [None if key is None else (key[1],) for key in (after, up_to)]
-        else:
-            columns = (p.confidence, p.place)
-            bounds = [after, up_to]
-        here = sa.tuple_(*columns)
-        if bounds[0] is not None:
-            query = query.where(here < sa.tuple_(*bounds[0]) if descending else here > sa.tuple_(*bounds[0]))
-        if bounds[1] is not None:
-            query = query.where(here >= sa.tuple_(*bounds[1]) if descending else here <= sa.tuple_(*bounds[1]))
-        return query.order_by(*(column.desc() if descending else column.asc() for column in columns))
+        return {name: condition() for name, condition in made.items() if getattr(w, name) is not None}
 
     def _slow_conditions(self) -> Iterator[Any]:
         w, e = self.wanted, examples.c

@@ -24,6 +24,7 @@ from unhans.types import Answer, Example, Feedback, Relabel, Review, Ruling, Wor
 
 RESERVED_SECONDS = 15 * 60
 _HISTORY = 100
+_LOOKED_AT = 50  # examples at a time, when one that needs somebody is looked for
 
 
 class Differs(Conflict):
@@ -280,7 +281,9 @@ class FeedbackLog:
         for start in (after, None) if after is not None else (None,):
             cursor = None if start is None else cursor_behind(start)
             while True:
-                page = self._examples.page(wanted, revision=revision, author=author, cursor=cursor, limit=200)
+                page = self._examples.page(
+                    wanted, revision=revision, author=author, cursor=cursor, limit=_LOOKED_AT, counts=False
+                )
                 open_ = [row for row in page.items if row.state in ("pending", "draft")]
                 place, busy = self._reserve(author, [(row.place, row.id) for row in open_], overlap)
                 held += busy
