@@ -24,8 +24,8 @@ import pytest
 import sqlalchemy as sa
 
 import tiny
-from databases import KINDS, new_database
 from crowd import PATHS, PROJECT, Caller, Crowd, Server, check_nothing_lost, check_screens, die_at, make_workspace
+from databases import KINDS, new_database
 from unhans.errors import ProjectProblem
 from unhans.jobs import Job, Jobs
 from unhans.processes import alive, born_at
