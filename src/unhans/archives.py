@@ -29,7 +29,7 @@ def unpack_model(archive: Path, folder: Path, max_unpacked: int = MAX_UNPACKED) 
             _write(packed, _chosen(packed), folder, most)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise BadModel(f"The archive is damaged or of a kind that cannot be read ({type(error).__name__}).") from error
+        raise BadModel("The archive is damaged, or no zip. Zip the model's folder anew and send it again.") from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

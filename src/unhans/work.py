@@ -25,7 +25,6 @@ from unhans.shapes import Check, Columns, NewJob, PlanReport, ProjectPlan
 from unhans.workspace import Workspace
 
 _SHOWN = 5
-_PREDICTED_FIRST = 2000  # examples whose words are ranked unless more are asked for
 
 
 def predict(handle: Handle) -> dict[str, Any]:
@@ -72,7 +71,7 @@ def words(handle: Handle) -> dict[str, Any]:
     asked = TypeAdapter(NewJob).validate_python(handle.job.options)
     with _project(handle) as project:
         labels = [asked.target] if asked.target else list(project.labels)
-        examples = sample(project.examples, asked.limit or _PREDICTED_FIRST, asked.seed)
+        examples = None if asked.limit is None else sample(project.examples, asked.limit, asked.seed)
         options: dict[str, Any] = dict(attribution[asked.method].settings(asked.options or {}))
         for n, label in enumerate(labels, start=1):
             handle.step(f"Ranking words for {label} ({n} of {len(labels)})")
