@@ -1,21 +1,24 @@
 # Each verb does all the set-up it needs; `make` alone lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+NPM := $(BIN)/python web/npm.py
 WORKERS ?= 2
 # two torch threads that wait by spinning are slower than one where other work goes on
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help demo test test-slow check docs format bench clean
+.PHONY: help demo serve test test-slow check docs format bench screenshots clean
 
 help:
-	@echo "make demo       install, train a classifier with a planted shortcut, and catch it"
+	@echo "make demo       install, train a classifier with a planted shortcut, catch it, open the workbench on it"
+	@echo "make serve      open the workbench on the demo again"
 	@echo "make test       install, and run the tests"
 	@echo "make test-slow  the tests that take minutes or much memory"
 	@echo "make check      lint, types, and whether the generated docs are current"
 	@echo "make docs       write the generated docs anew"
+	@echo "make screenshots  a picture of every screen in both themes, in screenshots/"
 	@echo "make bench      scoring core and explanation methods against the bare model and their peers"
 	@echo "make format     let ruff mend what it can"
-	@echo "make clean      remove .venv and the demo"
+	@echo "make clean      remove .venv, the demo and everything built"
 
 .venv/made:
 	$(PYTHON) -m venv .venv
@@ -32,23 +35,43 @@ help:
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
+# the page's own tools: Node comes from PyPI, the rest from npm
+web/node_modules/made: .venv/developing web/package-lock.json
+	$(NPM) ci --no-audit --no-fund --silent
+	@touch $@
+
+# a page that is older than its sources is built again
+src/unhans/static/index.html: web/node_modules/made $(shell find web/src web/public web/index.html -type f 2>/dev/null)
+	$(NPM) run --silent build
+	@touch $@
+
 demo: .venv/installed
 	$(BIN)/unhans demo
 
-test: .venv/developing
+serve: .venv/installed
+	$(BIN)/unhans serve demo
+
+test: .venv/developing src/unhans/static/index.html
+	$(NPM) run --silent test
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: .venv/developing
 	$(BIN)/python -m pytest -m slow
 
-check: .venv/developing
+check: .venv/developing web/node_modules/made
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
+	$(NPM) run --silent types -- --check
+	$(NPM) run --silent check
 
-docs: .venv/developing
+docs: .venv/developing web/node_modules/made
 	$(BIN)/python docs/generate.py
+	$(NPM) run --silent types
+
+screenshots: .venv/developing src/unhans/static/index.html
+	$(BIN)/python tests/web/screenshots.py screenshots
 
 format: .venv/developing
 	$(BIN)/ruff check --fix .
@@ -60,4 +83,4 @@ bench: .venv/developing
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo screenshots web/node_modules src/unhans/static

@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from unhans.catalogue import FAMILIES, QUESTIONS, markdown
 from unhans.cli import main as commands
+from unhans.server import bare_app
 from unhans.types import json_schema
+from unhans.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
 FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 SPEED = re.compile(r"(<!-- attribution-figures -->\n).*?(<!-- /attribution-figures -->)", re.DOTALL)
+SERVER = re.compile(r"(<!-- server-figures -->\n).*?(<!-- /server-figures -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -33,14 +38,20 @@ def methods() -> str:
 def cli() -> str:
     """The help of every command."""
     parts = [NOTE, "# Command line", f"```\n{_help(commands, 'unhans')}\n```"]
-    for name, command in sorted(commands.commands.items()):
-        parts.append(f"## unhans {name}\n\n```\n{_help(command, f'unhans {name}')}\n```")
+    for name, command in _all_commands(commands, "unhans"):
+        parts.append(f"## {name}\n\n```\n{_help(command, name)}\n```")
     return "\n\n".join(parts) + "\n"
 
 
 def schema() -> str:
     """JSON Schema of the nouns."""
     return json.dumps(json_schema(), indent=1, sort_keys=True) + "\n"
+
+
+def openapi() -> str:
+    """The server's interface; `npm run types` makes the browser's types of it."""
+    with tempfile.TemporaryDirectory() as folder, Workspace.open(Path(folder)) as workspace:
+        return json.dumps(bare_app(workspace).openapi(), indent=1) + "\n"
 
 
 def readme(current: str) -> str:
@@ -94,8 +105,39 @@ def speed(current: str) -> str:
     return SPEED.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
 
 
+def reliability(current: str) -> str:
+    """The page on reliability with the figures of `bench/server.py --json bench/results/server.json`."""
+    figures = ROOT / "bench/results/server.json"
+    if not figures.exists():
+        text = "Not measured yet: run `python bench/server.py --json bench/results/server.json`, then `make docs`."
+        return SERVER.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    load = (
+        f"Parts with people took {told['seconds']:,.0f} s each, with {told['think']:g} s of thought before an answer."
+    )
+    lines = [
+        f"Measured with {told['machine']}. {load}",
+        "",
+        "| | database | what | measured | bar | |",
+        "|---" * 6 + "|",
+    ]
+    lines += [
+        f"| {r['bar']} | {r['database']} | {r['what']} | {r['value']:,g} {r['unit']} | ≤ {r['most']:,g} {r['unit']} | "
+        f"{'holds' if r['holds'] else '**fails**'} |"
+        for r in told["results"]
+    ]
+    return SERVER.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
+
+
 def _table_only(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
+
+
+def _all_commands(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in sorted(group.commands.items()):
+        yield f"{before} {name}", command
+        if isinstance(command, click.Group):
+            yield from _all_commands(command, f"{before} {name}")
 
 
 def _help(command: click.Command, name: str) -> str:
@@ -107,13 +149,16 @@ def _help(command: click.Command, name: str) -> str:
 def pages() -> dict[Path, str]:
     """Every generated file with what it should say."""
     front, core, methods_speed = ROOT / "README.md", ROOT / "docs/scoring.md", ROOT / "docs/speed.md"
+    reliable = ROOT / "RELIABILITY.md"
     return {
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
         ROOT / "docs/schema.json": schema(),
+        ROOT / "docs/openapi.json": openapi(),
         front: readme(front.read_text(encoding="utf-8")),
         core: scoring(core.read_text(encoding="utf-8")),
         methods_speed: speed(methods_speed.read_text(encoding="utf-8")),
+        reliable: reliability(reliable.read_text(encoding="utf-8")),
     }
 
 

@@ -108,6 +108,15 @@ def killed_if_large(handle: Handle):
     return "fits"
 
 
+def polite(handle: Handle):
+    """Tidies up when asked to stop."""
+    _sign(handle)
+    while not handle.cancelled():
+        time.sleep(0.01)
+    (handle.root / f"{handle.job.id}.goodbye").touch()
+    raise Cancelled("Asked to.")
+
+
 def stubborn(handle: Handle):
     _sign(handle)
     time.sleep(600)
@@ -141,7 +150,7 @@ def litters(handle: Handle):
 HANDLERS = {
     function.__name__: function
     for function in (
-        count, surroundings, foreseen, unforeseen, odd, panic, greedy, killed_if_large, stubborn, frozen, busy, leaves,
-        stops_by_itself, litters,
+        count, surroundings, foreseen, unforeseen, odd, panic, greedy, killed_if_large, polite, stubborn, frozen, busy,
+        leaves, stops_by_itself, litters,
     )
 }  # fmt: skip

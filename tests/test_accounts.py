@@ -459,6 +459,18 @@ def test_an_invitation_is_not_used_up_by_a_name_that_is_taken_or_a_bad_password(
     assert accounts.accept(secret, "new", RIGHT, HOME)
 
 
+def test_what_the_database_had_to_do_twice_is_there_once(accounts, monkeypatch):
+    """An act runs again where the answer to its commit was lost."""
+    write = accounts._store.write
+    monkeypatch.setattr(accounts._store, "write", lambda act: (write(act), write(act))[1])
+    accounts.add("twice", "annotator", RIGHT)
+    _, secret = accounts.invite("annotator", ["films"], "root")
+    assert len(accounts.invites()) == 1
+    assert accounts.who(accounts.accept(secret, "new", RIGHT, HOME)).projects == ("films",)
+    with pytest.raises(NotAllowed):
+        accounts.accept(secret, "newer", RIGHT, HOME)
+
+
 def test_invitations_expire_and_can_be_withdrawn(accounts, clock):
     _, late = accounts.invite("annotator", ["films"], "root")
     clock.now += INVITE_SECONDS + 1

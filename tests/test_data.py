@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from unhans.data import Corpus, SetAside, iter_examples, read, write
+from unhans.data.rows import CONTROL, HIDDEN
 from unhans.errors import BadData, BadOption
 from unhans.types import Example, Part, Span
 
@@ -767,7 +768,7 @@ def test_csv_gives_back_all_but_notes_and_formulas(tmp_path: Path, raw: list[Exa
     corpus = read(raw)
     for before, after in zip(corpus, read(write(corpus, tmp_path / "a.csv")), strict=True):
         assert after.text == ("'" + before.text if before.text[0] in "=+-@\t\r" else before.text)
-        assert after.notes == ()
+        assert set(after.notes) <= {CONTROL, HIDDEN}  # noticed anew in the text, not carried by the file
         if before.highlights is not None and after.text == before.text and (after.pair == before.pair):
             assert after.highlights == before.highlights
 
@@ -824,3 +825,22 @@ def test_a_path_may_start_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "a.csv").write_text("text\nx\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert len(read("~/a.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("go\u200bod", True),
+        ("\ufeffgood", True),
+        ("\u202egood", True),
+        ("soft\u00adhyphen", True),
+        ("👨\u200d👩\u200d👧 family", False),
+        ("می\u200cخواهم", False),
+        ("good\n\tsoup", False),
+    ],
+    ids=ascii,
+)
+def test_hidden_characters_are_kept_and_noted(text: str, noted: bool) -> None:
+    (example,) = read([text])
+    assert example.text == text
+    assert (HIDDEN in example.notes) == noted

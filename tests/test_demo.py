@@ -12,7 +12,7 @@ from unhans.project import Project
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     lines = []
-    folder = tmp_path_factory.mktemp("demo") / "project"
+    folder = tmp_path_factory.mktemp("demo") / "projects"
     settings = DemoSettings(folder=folder, examples=800, epochs=3)
     return run_demo(settings, Teller(step=lines.append)), lines, settings
 
@@ -42,18 +42,31 @@ def test_the_explained_example_is_wrong_because_of_the_word(told):
 
 def test_the_project_holds_what_was_trained_and_the_story_has_a_line_for_every_step(told):
     story, lines, settings = told
-    project = Project.open(settings.folder)
+    project = Project.open(settings.project)
     assert project.classifier.revision == story.attribution.revision
     assert len(project.examples) == 800 + 600
     assert sum("epoch" in line for line in lines) == 3
 
 
+def test_the_workbench_finds_predictions_explanations_and_ranked_words(told):
+    with Project.open(told[2].project) as project:
+        known = project.told("films", "me")
+        assert known.predicted == known.examples
+        assert {label for one in known.explained for label in one.ranked} == {"negative", "positive"}
+        assert any(one.target is None and one.count == 300 for one in known.explained)
+        assert project.word_page("positive", author="me").items[0].word == "imax"
+
+
 def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):
-    (tmp_path / "precious.txt").write_text("x")
-    for place in (tmp_path, tmp_path / "precious.txt"):
-        with pytest.raises(ProjectProblem, match="not an earlier demo"):
-            run_demo(DemoSettings(folder=place, examples=100, epochs=1))
-    assert (tmp_path / "precious.txt").exists()
+    settings = DemoSettings(folder=tmp_path, examples=100, epochs=1)
+    settings.project.mkdir()
+    (settings.project / "precious.txt").write_text("x")
+    with pytest.raises(ProjectProblem, match="not an earlier demo"):
+        run_demo(settings)
+    assert (settings.project / "precious.txt").exists()
+    (tmp_path / "a file").write_text("x")
+    with pytest.raises(ProjectProblem, match=r"not an earlier demo|No folder can be made"):
+        run_demo(DemoSettings(folder=tmp_path / "a file", examples=100, epochs=1))
 
 
 def test_an_interrupted_demo_leaves_the_earlier_one(told):
@@ -62,12 +75,14 @@ def test_an_interrupted_demo_leaves_the_earlier_one(told):
 
     with pytest.raises(KeyboardInterrupt):
         run_demo(told[2], Teller(step=stop))
-    assert Project.open(told[2].folder).classifier.revision == told[0].attribution.revision
+    assert Project.open(told[2].project).classifier.revision == told[0].attribution.revision
 
 
 def test_a_second_demo_takes_the_place_of_the_first(tmp_path):
     settings = DemoSettings(folder=tmp_path / "d", examples=100, epochs=1)
     run_demo(settings)
-    (settings.folder / "left-over").write_text("x")
+    (settings.project / "left-over").write_text("x")
+    (settings.folder / "other").mkdir()
     run_demo(settings)
-    assert not (settings.folder / "left-over").exists()
+    assert not (settings.project / "left-over").exists()
+    assert (settings.folder / "other").exists()  # somebody's own project, made beside it

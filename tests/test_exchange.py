@@ -530,6 +530,13 @@ def test_eraser_tokens_are_those_of_the_documents(judged):
             assert evidence["text"] in lines[evidence["start_sentence"]]
 
 
+def test_eraser_evidence_never_spans_two_texts():
+    pair = Example("p", "so bad", "so good", label="neg")
+    raw, _ = exported([vote("a", pair, n, label="neg") for n in (1, 2)], [pair], "eraser")
+    found = [(one["text"], one["start_sentence"]) for (one,) in json.loads(raw)["evidences"]]
+    assert found == [("bad", 0), ("so", 1)]
+
+
 def plain_eraser(*evidences, label="pos", id_="film"):
     return {
         "annotation_id": id_,

@@ -102,6 +102,7 @@ def test_answers_have_equal_subjects_if_and_only_if_they_answer_the_same_questio
     [
         (WordVote("a", "b", "raise"), WordVote("a", "b", "raise", "x", 0)),
         (WordVote("0", "b", "raise", "x"), WordVote("0", "b", "raise", "x", 0)),
+        (WordVote("a", "l", "raise", "x"), WordVote("b", "l", "raise", "x")),
         (WordVote("a", 'b","c', "raise"), WordVote('a","b', "c", "raise")),
         (NeighbourRating("a", "b", 1), NeighbourRating("b", "a", 1)),
         (Relabel("x", "a"), Review("x", "done")),
@@ -169,6 +170,7 @@ def test_only_earlier_entries_can_be_taken_back():
 def test_an_entry_sent_twice_is_one_entry():
     entry = vote("a", 0)
     assert resolve([entry, said("a", entry.says, retracts=entry.id), entry]) == {}
+    assert list(resolve([entry, replace(vote("a", 0, "lower"), id=entry.id)]).values()) == [entry]
 
 
 class Log(RuleBasedStateMachine):
@@ -318,6 +320,8 @@ def test_the_interval_is_that_of_drawing_questions_again(level):
 def test_there_is_no_interval_of_one_question_or_of_an_undefined_alpha():
     assert alpha_interval([{"a": 1, "b": 2}], seed=0) is None
     assert alpha_interval([{"a": 1, "b": 1}] * 5, seed=0) is None
+    one_draw = [alpha_interval([{"a": 1, "b": 1}, {"a": 1, "b": 2}], seed=seed, resamples=1) for seed in range(20)]
+    assert {found is None for found in one_draw} == {True, False}
 
 
 # Agreement between people
@@ -365,6 +369,13 @@ def test_examples_on_which_all_left_all_words_count_as_agreement():
 def test_without_the_numbers_of_words_only_marked_ones_count_and_the_note_says_so():
     found = agreement([vote("a", 0), vote("b", 0), vote("a", 1), done("a"), done("b")], "word_vote")
     assert (found.questions, found.note) == (2, "Only words that somebody marked are counted.")
+
+
+def test_what_only_people_who_have_not_finished_marked_is_no_question():
+    opinions = [vote("a", 0), vote("b", 0), vote("c", 1), vote("c", 2, label="other"), done("a"), done("b")]
+    assert agreement(opinions, "word_vote").questions == 1
+    assert agreement(opinions, "word_vote", words={"x": 4}).questions == 4
+    assert {one.author: one.questions for one in person_agreement(opinions)} == {"a": 1, "b": 1, "c": 0}
 
 
 def test_the_interval_of_word_votes_draws_examples_not_words():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import unhans
@@ -10,8 +12,14 @@ import unhans
 LAYERS = (
     {"errors"},
     {"types"},
-    {"registry", "text", "demo_data", "present"},
-    {"data", "tokens", "bugs"},
+    {"registry", "text", "demo_data", "present", "processes"},
+    {"store", "data", "tokens", "bugs", "feedback", "artefacts", "archives"},
+    {"jobs", "accounts", "exchange"},
+    {"shapes", "supervising"},
+    {"records"},
+    {"workspace"},
+    {"server"},
+    {"serving"},
     {"scoring", "figures"},
     {"packing", "propagation", "averaging"},
     {"checkpoint"},
@@ -21,10 +29,13 @@ LAYERS = (
     {"language_model"},
     {"attributions"},
     {"task", "metrics"},
-    {"project", "catalogue", "comparison"},
-    {"demo"},
+    {"catalogue", "comparison"},
+    {"project"},
+    {"demo", "work"},
+    {"worker"},
     {"cli"},
 )
+LIGHT = ("store", "feedback", "exchange", "artefacts", "jobs", "accounts", "records", "workspace", "serving")
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 ROOT = Path(unhans.__file__).parent
 
@@ -59,10 +70,18 @@ def test_no_module_imports_upwards():
 
 def test_every_module_has_a_place_on_the_ladder():
     modules = {path.name.removesuffix(".py") for path in ROOT.iterdir() if not path.name.startswith(("_", "."))}
-    modules.discard("py.typed")
+    modules -= {"py.typed", "static"}
     assert modules == set(HEIGHT)
 
 
 def test_the_ladder_notices_an_import_upwards():
     assert imported_modules("from unhans.cli import main\nimport unhans.text") == {"cli", "text"}
     assert imported_modules("if TYPE_CHECKING:\n    from unhans.cli import main") == set()
+
+
+def test_the_web_process_never_loads_the_libraries_of_models():
+    """They take 400 MB and five seconds, and a process without them cannot run a model by mistake."""
+    code = f"import sys, {', '.join(f'unhans.{name}' for name in LIGHT)}; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "unhans.server.judging" in loaded
+    assert not {"torch", "transformers", "tokenizers", "unhans.project", "unhans.model"} & set(loaded)

@@ -10,10 +10,10 @@ import pytest
 import tiny
 from unhans.attributions import attribute, attribution
 from unhans.data import read
-from unhans.errors import BadData, Cancelled, ProjectProblem
+from unhans.errors import BadData, Cancelled, NoSpace, ProjectProblem
 from unhans.project import Project, _lasting, count, match_labels, sample
 from unhans.text import Hole, Words
-from unhans.types import Example, Prediction, from_json
+from unhans.types import Example, Prediction
 
 EXAMPLES = [
     Example("a", "The soup was cold", label="negative", split="train"),
@@ -33,20 +33,30 @@ def test_a_project_is_found_again_with_model_and_data(tmp_path):
     assert found.name == "p"
 
 
-def test_predictions_are_kept_once_complete_and_answered_from_the_cache_next_time(tmp_path):
+def test_predictions_are_kept_as_they_come_and_answered_from_the_cache_next_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("unhans.project._AT_ONCE", 1)
     project = Project.create(tmp_path / "p", model=tiny.transformer(), data=EXAMPLES)
-    final = tmp_path / f"p/predictions/{project.classifier.revision}.jsonl"
+    revision = project.classifier.revision
     stream = project.predict()
     next(stream)
-    assert not final.exists()
     stream.close()
-    assert list(final.parent.iterdir()) == []
+    assert len(list(project.table.predictions(revision))) == 1
     predictions = list(project.predict())
-    lines = final.read_text().splitlines()
-    assert [from_json(Prediction, line) for line in lines] == predictions
+    assert list(project.table.predictions(revision)) == predictions
     again = Project.open(tmp_path / "p")
     again.classifier.answer = None  # must not be needed: all answers are on disk
     assert list(again.predict()) == predictions
+    assert list(again.table.predictions(revision)) == predictions
+
+
+def test_how_much_of_a_text_is_unknown_is_kept_with_its_prediction(tmp_path):
+    data = [Example("a", "the soup was cold"), Example("b", "☃☃ ☃")]
+    project = Project.create(tmp_path / "p", model=tiny.transformer(), data=data)
+    list(project.predict())
+    revision = project.current.id
+    assert project.table.unknown_share(0, revision) == 0
+    assert project.table.unknown_share(1, revision) > 0.5
+    assert "unknown to the model" in " ".join(project.example_view(1, author="me", sees_others=True).warnings)
 
 
 def test_an_existing_folder_is_never_written_over(tmp_path):
@@ -69,8 +79,11 @@ def test_a_failed_creation_leaves_nothing_behind(tmp_path):
         (None, "not a project"),
         ("{", "cannot be read"),
         ('{"format": 99}', "another version"),
-        ('{"format": 1}', "damaged"),
-        ('{"format": 1, "name": "x", "notes": {}, "revisions": [{"id": 3}]}', "damaged"),
+        ('{"format": 1}', "make it anew"),
+        ('{"format": 2}', "damaged"),
+        ('{"format": 2, "name": "x", "notes": {}, "model": null, "schema": 3}', "damaged"),
+        ('{"format": 2, "name": "x", "notes": {}, "model": null, "schema": "unhans_x"}', "PostgreSQL"),
+        ('{"format": 2, "name": "x", "notes": {}, "model": null, "schema": null}', "database unhans.sqlite is missing"),
     ],
 )
 def test_a_folder_that_is_no_project_is_told_why(tmp_path, content, said):
@@ -158,7 +171,7 @@ def test_a_creation_that_fails_half_way_leaves_nothing_behind(tmp_path, monkeypa
         raise OSError("no space left on device")
 
     monkeypatch.setattr(classifier.tokenizer, "save_pretrained", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(NoSpace, match="disk is full"):
         Project.create(tmp_path / "p", model=classifier, data=EXAMPLES)
     assert list(tmp_path.iterdir()) == []
 
@@ -201,7 +214,7 @@ def test_a_service_is_asked_anew_because_it_may_have_changed(tmp_path):
         before = _Service.asked
         project.explain()
         assert _Service.asked > before
-        assert not (tmp_path / "p/explanations").exists()
+        assert project.explained.sets(project.current.id) == ()
     finally:
         server.shutdown()
         thread.join()
@@ -300,25 +313,15 @@ def test_a_stop_keeps_what_was_finished(project, monkeypatch):
     with pytest.raises(Cancelled):
         project.explain(progress=lambda *told: seen.append(told), cancelled=lambda: len(seen) >= 2)
     assert seen == [(1, 3), (2, 3)]
-    (file,) = (project.folder / "explanations").iterdir()
-    assert len(file.read_bytes().splitlines()) == 2
+    (kept,) = project.explained.sets(project.current.id)
+    assert kept.count == 2
 
 
-def test_line_separators_in_a_text_do_not_break_the_file(project):
+def test_line_separators_in_a_text_do_no_harm(project):
     odd = [Example("a", "soup\u2028film x"), Example("b", "good\u2029 film")]
     found = project.explain(units="sentence", examples=odd)
     assert "\u2028" in found[0].words[0]
     assert Project.open(project.folder).explain(units="sentence", examples=odd) == found
-
-
-def test_damaged_explanations_are_told_and_what_to_do(project):
-    project.explain()
-    (file,) = (project.folder / "explanations").iterdir()
-    file.write_text("{")
-    with pytest.raises(ProjectProblem, match="Delete the file"):
-        project.explain()
-    file.unlink()
-    assert len(project.explain()) == 3
 
 
 def test_methods_that_compare_get_training_examples_and_others_nothing(project, asking):
@@ -349,7 +352,7 @@ def test_explanations_with_a_given_language_model_are_not_kept(project, asking):
     other = tiny.language_model()
     project.explain("filled", language_model=other)
     assert asking == [other]
-    assert not (project.folder / "explanations").exists()
+    assert project.explained.sets(project.current.id) == ()
     assert not (project.folder / "language_model").exists()
 
 
@@ -359,3 +362,40 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
     some = sample(many, 10, 1)
     assert some == sample(many, 10, 1) != sample(many, 10, 2)
     assert [int(e.id) for e in some] == sorted({int(e.id) for e in some})
+
+
+# -- ranking
+
+
+def test_ranked_words_are_kept_with_their_suspects_and_shown_a_page_at_a_time(project):
+    many = [Example(str(n), f"The soup {n} was cold", label="negative") for n in range(8)]
+    ranking, worst = project.rank("positive", examples=many)
+    page = project.word_page("positive", author="me", limit=2, order="total")
+    assert page.total == len(ranking.words)
+    seen = list(page.items)
+    while page.next:
+        page = project.word_page("positive", author="me", limit=2, order="total", cursor=page.next)
+        seen += page.items
+    assert [row.word for row in seen] == [row.word for row in ranking.words]
+    ranked = {row.word for row in ranking.words}  # rare words are not
+    damage = {one.word: one.damage for one in worst.words if one.word in ranked}
+    assert {row.word: row.damage for row in seen if row.damage is not None} == damage
+    first = project.word_page("positive", author="me", order="damage").items[0]
+    assert first.damage == max(damage.values())
+    assert project.word_page("negative", author="me").explained is None
+
+
+def test_a_second_ranking_takes_the_place_of_the_first(project):
+    for n in (8, 4):
+        many = [Example(str(k), f"The soup {k} was cold", label="negative") for k in range(n)]
+        project.rank("positive", examples=many)
+    assert {row.count for row in project.word_page("positive", author="me").items} == {4}
+
+
+def test_the_methods_are_described_for_those_who_cannot_load_them(project):
+    found = {method.name: method for method in project.methods()}
+    assert set(found) == set(attribution.names)
+    assert found["leave_one_out"].usable
+    assert not found["pattern_net"].usable
+    assert "plain" in found["pattern_net"].unusable
+    assert {option.name for option in found["lime"].options} == {o.name for o in attribution["lime"].options}

@@ -33,7 +33,9 @@ from unhans.types import (
     Recipe,
     Relabel,
     Report,
+    Review,
     Revision,
+    Ruling,
     Span,
     Suspect,
     Suspects,
@@ -183,6 +185,8 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         FlipRating,
         NeighbourRating,
         Relabel,
+        Review,
+        Ruling,
         Measure,
         Expectation,
     }

@@ -86,7 +86,7 @@ class Office:
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
@@ -233,8 +233,8 @@ def test_a_job_that_does_not_listen_is_killed_when_cancelled(manned):
 
 
 def test_memory_that_runs_out_is_tried_once_more_with_half_the_batch(manned):
-    job = manned.ended(manned.add("greedy", batch_size=16, bytes=2 * 10**8))
-    assert (job.state, job.tries, job.result) == ("done", 2, 16 * 10**8)
+    job = manned.ended(manned.add("greedy", batch_size=16, bytes=15 * 10**7))
+    assert (job.state, job.tries, job.result) == ("done", 2, 12 * 10**8)
     assert job.options["batch_size"] == 8
 
 
@@ -309,7 +309,7 @@ def test_a_machine_that_slept_has_not_made_its_job_silent(office):
 def kill_at_random(office: Office, rounds: int) -> None:
     chance = random.Random(rounds)
     with office.worker():
-        jobs = [office.add("count", items=300, seconds=0.005) for _ in range(rounds)]
+        jobs = [office.add("count", items=200, seconds=0.005) for _ in range(rounds)]
         kills = 0
         for job in jobs:
             process = office.process_of(job)
@@ -317,7 +317,7 @@ def kill_at_random(office: Office, rounds: int) -> None:
             kills += kill(*process)
             ended = office.ended(job)
             assert ended.state == "done"
-            assert office.items_of(job) == list(range(300))
+            assert office.items_of(job) == list(range(200))
             if ended.tries == 2:
                 assert office.done_by(job, process[0]) == ended.result["from"], "what was finished is kept"
     again = sum(office.jobs.get(job.id).tries - 1 for job in jobs)
@@ -334,7 +334,7 @@ def test_two_hundred_jobs_killed_at_random_moments_end_once_with_every_item(eith
 
 
 def test_a_killed_worker_takes_its_job_along_and_the_next_one_completes_all_three(either):
-    jobs = [either.add("count", items=1000) for _ in range(3)]
+    jobs = [either.add("count", items=500) for _ in range(3)]
     with either.worker() as worker:
         process = either.process_of(jobs[0])
         until(lambda: either.items_of(jobs[0]))
@@ -346,7 +346,7 @@ def test_a_killed_worker_takes_its_job_along_and_the_next_one_completes_all_thre
     with either.worker():
         ended = [either.ended(job) for job in jobs]
     assert [(job.state, job.tries) for job in ended] == [("done", 2), ("done", 1), ("done", 1)]
-    assert [either.items_of(job) for job in jobs] == [list(range(1000))] * 3
+    assert [either.items_of(job) for job in jobs] == [list(range(500))] * 3
     assert ended[0].result["from"] > 0, "it went on where it was"
 
 
@@ -383,6 +383,16 @@ def test_a_worker_that_is_asked_to_go_leaves_its_job_in_the_queue(office):
         assert (now.state, now.tries) == ("queued", 0)
         assert not alive(*process)
         office.jobs.cancel(job.id)
+
+
+def test_a_job_hears_that_the_worker_goes_and_may_tidy_up(office):
+    with office.worker(grace_seconds=5.0) as worker:
+        job = office.add("polite")
+        office.process_of(job)
+        worker.terminate()
+        worker.wait()
+    assert office.jobs.get(job.id).state == "queued"
+    assert (office.root / f"{job.id}.goodbye").exists()
 
 
 def test_worker_and_job_do_not_outlive_the_server(office):

@@ -213,17 +213,19 @@ class Accounts:
     def open_session(self, name: str, password: str | None = None) -> str:
         """The secret of a new session, for someone who has shown who they are; `password` as it was stored then."""
         secret, now = secrets.token_urlsafe(32), self._clock()
+        key = _hash(secret)
 
         def act(connection: Connection) -> None:
             found = self._locked(connection, name)
             if password is not None and found["password"] != password:
                 raise NotAllowed("The password was changed at this moment. Log in with the new one.")
             mine = sessions.c.user == name
-            connection.execute(sa.delete(sessions).where(sessions.c.until <= now))
+            # an act may run twice: what its first run made goes with the old ones
+            connection.execute(sa.delete(sessions).where(sa.or_(sessions.c.until <= now, sessions.c.secret == key)))
             newest = sa.select(sessions.c.secret).where(mine).order_by(sessions.c.until.desc())
             kept = connection.execute(newest.limit(_SESSIONS_EACH - 1)).scalars().all()
             connection.execute(sa.delete(sessions).where(mine, sessions.c.secret.not_in(kept)))
-            row = {"secret": _hash(secret), "user": name, "until": now + SESSION_SECONDS}
+            row = {"secret": key, "user": name, "until": now + SESSION_SECONDS}
             connection.execute(sa.insert(sessions).values(row))
 
         self._store.write(act)
@@ -280,6 +282,7 @@ class Accounts:
                 own = role == "annotator" and wanted and all(map(host.may_manage, wanted))
                 if not (host.role == "admin" or own):
                     raise NotAllowed("Managers may invite annotators, to their own projects. Nobody was invited.")
+            connection.execute(sa.delete(invites).where(invites.c.id == row["id"]))  # made by a first run of this act
             connection.execute(sa.insert(invites).values(row))
 
         self._store.write(act)
@@ -317,6 +320,9 @@ class Accounts:
         row = self._row(name, found[0]["role"], password, json.loads(found[0]["projects"]))
 
         def act(connection: Connection) -> None:
+            self._store.lock(connection, "users")
+            if self._is_made(connection, row):
+                return
             if connection.execute(sa.update(invites).where(is_open).values(used_by=name)).rowcount != 1:
                 raise NotAllowed(refusal)
             self._insert(connection, row)
@@ -340,10 +346,17 @@ class Accounts:
 
     def _insert(self, connection: Connection, row: dict[str, Any]) -> None:
         self._store.lock(connection, "users")
+        if self._is_made(connection, row):
+            return
         alike = sa.select(users.c.name).where(sa.func.lower(users.c.name) == row["name"].lower())
         if connection.execute(alike).first():  # names that differ in case only would be taken for one another
             raise Conflict("This name is taken. No account was made; choose another name.")
         connection.execute(sa.insert(users).values(row))
+
+    def _is_made(self, connection: Connection, row: dict[str, Any]) -> bool:
+        """Whether this very account is there already: an act runs again if the answer to its commit was lost."""
+        asked = sa.select(users.c.password).where(users.c.name == row["name"])
+        return row["password"] is not None and connection.execute(asked).scalar() == row["password"]
 
     def _locked(self, connection: Connection, name: str) -> dict[str, Any]:
         """The row of an account, while nobody else changes accounts."""

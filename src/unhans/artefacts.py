@@ -69,7 +69,7 @@ class Artefacts:
         except OSError as error:
             raise _foreseen(error, self.folder, 0) from error
         check_space(self.folder, needs)
-        partial = self.folder / _hidden("partial", name)
+        partial = self.folder / hidden_name("partial", name)
         try:
             partial.mkdir(mode=0o700)
             write(partial)
@@ -81,7 +81,7 @@ class Artefacts:
             if _is_full(error):
                 raise _foreseen(error, self.folder, written) from error
             raise
-        _sync(self.folder)
+        sync(self.folder)
         return self.get(name)
 
     def publish(self, name: str) -> Version:
@@ -93,14 +93,14 @@ class Artefacts:
             if name not in [entry["name"] for entry in published]:
                 published.append({"name": name, "manifest": _hash(version.folder / _MANIFEST)})
             pointer["current"] = name
-            new = self.folder / _hidden("pointer", name)
+            new = self.folder / hidden_name("pointer", name)
             try:
                 _write(new, pointer)
                 os.replace(new, self.folder / _POINTER)
             except OSError as error:
                 new.unlink(missing_ok=True)
                 raise _foreseen(error, self.folder, 0) from error
-            _sync(self.folder)
+            sync(self.folder)
             return self.get(name)
 
     @property
@@ -180,7 +180,7 @@ class Artefacts:
         if _MANIFEST in files:
             raise ProjectProblem(f"{_MANIFEST!r} is the name of the list of files. Choose another one.")
         for path in files.values():
-            _sync(path)
+            sync(path)
         manifest = {
             "format": _FORMAT,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -189,8 +189,8 @@ class Artefacts:
         }
         _write(partial / _MANIFEST, manifest)
         for folder in [path for path in reversed(paths) if path.is_dir()]:
-            _sync(folder)
-        _sync(partial)
+            sync(folder)
+        sync(partial)
         read = _manifest(partial)
         if read is None or read != json.loads(json.dumps(manifest)) or not _sizes_agree(partial, read):
             raise ProjectProblem("What was written cannot be read back. Nothing was kept; check the disk.")
@@ -269,7 +269,8 @@ def _free(folder: Path) -> int:
     return shutil.disk_usage(there).free
 
 
-def _hidden(kind: str, name: str) -> str:
+def hidden_name(kind: str, name: str) -> str:
+    """A name for something unfinished that says which process is at it: `clean` removes it once that is dead."""
     born = born_at(os.getpid())
     assert born is not None
     return f".{kind}-{name}-{os.getpid()}-{born:.2f}-{secrets.token_hex(4)}"
@@ -345,7 +346,8 @@ def _write(path: Path, content: dict[str, Any]) -> None:
         os.fsync(file.fileno())
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to disk now."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

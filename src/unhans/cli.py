@@ -450,13 +450,14 @@ def demo(as_json: bool, serve: bool, port: int, **knobs: Any) -> None:
 @click.option("--root-path", default="", metavar="PATH", help="Path under which a proxy shows the server, as /unhans.")
 @click.option("--https", is_flag=True, help="People reach it by https, which a proxy in front of it speaks.")
 @click.option("--no-worker", is_flag=True, help="Take jobs, but leave them to another server.")
+@click.option("--no-pages", is_flag=True, help="Serve programs only; the pages for browsers may be missing.")
 @_database_option
-def serve(no_worker: bool, **where: Any) -> None:
+def serve(no_worker: bool, no_pages: bool, **where: Any) -> None:
     """Open the workbench in a browser, on a project or a folder of projects (a new folder for new ones)."""
     from unhans.serving import Place
     from unhans.serving import serve as serve_
 
-    serve_(Place(**where, works=not no_worker), click.echo)
+    serve_(Place(**where, works=not no_worker, pages=not no_pages), click.echo)
 
 
 @main.command()

@@ -18,7 +18,7 @@ from unhans.demo_data import DOMAINS, DomainName, reviews
 from unhans.errors import ProjectProblem
 from unhans.model import TransformerClassifier
 from unhans.project import Project
-from unhans.records import read_facts
+from unhans.records import FACTS, read_facts
 from unhans.scoring import Progress
 from unhans.scratch import fresh_classifier
 from unhans.task import rank_words, suspects
@@ -121,6 +121,8 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
 
 def _check_room(folder: Path) -> None:
     """A demo may replace an earlier demo; never anything else."""
+    if (folder.parent / FACTS).exists():
+        raise ProjectProblem(f"{folder.parent} is itself a project. Nothing was changed; choose another with --folder.")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:

@@ -190,13 +190,13 @@ class _Table:
         return self._alpha(self._group_times)
 
     def interval(self, seed: int, resamples: int = _RESAMPLES) -> tuple[float, float] | None:
-        """None where alpha is undefined for most of the draws, or there is one group only."""
+        """None where alpha is undefined, in all draws too, or there is one group only."""
         n_groups = int(self._group_times.sum())
         if n_groups < 2 or self.alpha() is None:
             return None
         draws = np.random.default_rng(seed).multinomial(n_groups, self._group_times / n_groups, size=resamples)
         found = [alpha for draw in draws if (alpha := self._alpha(draw)) is not None]
-        if 2 * len(found) < resamples:
+        if not found:
             return None
         low, high = np.quantile(found, (0.025, 0.975))
         return float(low), float(high)

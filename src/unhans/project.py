@@ -9,7 +9,6 @@ import json
 import re
 import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from unhans import __version__
-from unhans.artefacts import Artefacts
+from unhans.artefacts import Artefacts, hidden_name, sync
 from unhans.attributions import attribute, attribution, check_usable
 from unhans.catalogue import describe
 from unhans.data import Corpus, read
@@ -80,12 +79,14 @@ class Project(Records):
         name: str | None = None,
         notes: dict[str, Any] | None = None,
         database: str | None = None,
+        origin: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """A new project from a classifier (or what `load` takes) and a corpus (or what `read` takes).
 
         Labels of the data are matched with those of the model by name, ignoring case, or by number. The records go into
-        a file of the folder, or to the PostgreSQL server at `database`.
+        a file of the folder, or to the PostgreSQL server at `database`. Whoever makes it may leave a name by which to
+        find it again (`origin`).
         """
         target = Path(folder).expanduser()
         check_free(target)
@@ -97,7 +98,8 @@ class Project(Records):
         corpus = with_labels_of(classifier, data if isinstance(data, Corpus) else read(data))
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+            partial = target.parent / hidden_name("partial", target.name)
+            partial.mkdir(mode=0o700)
         except OSError as error:
             raise ProjectProblem(f"No folder can be made at {target} ({error.strerror}).") from error
         schema = (
@@ -116,12 +118,16 @@ class Project(Records):
                 "model": None if isinstance(classifier, TransformerClassifier) else _lasting(model),
                 "schema": schema,
                 "notes": notes or {},
+                "origin": origin,
             }
             (partial / FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False), encoding="utf-8")
             store.close()
+            for path in (partial / FACTS, partial):
+                sync(path)
             if target.exists():
                 target.rmdir()  # empty, as checked above
             partial.rename(target)
+            sync(target.parent)
         except BaseException:
             if store is not None:
                 store.drop()
@@ -160,6 +166,7 @@ class Project(Records):
             unknown = [self.classifier.unknown_share(example) for example, _ in some]
             self.table.predicted(self.classifier.revision, found, unknown)
             yield from found
+        self.table.tidy()
 
     def explain(
         self,

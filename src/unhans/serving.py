@@ -34,6 +34,7 @@ class Place:
     root_path: str = ""
     https: bool = False  # people reach us by https, through a proxy
     works: bool = True  # whether jobs are done here
+    pages: bool = True  # whether there must be pages for browsers; programs need none
 
 
 def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], None] | None = None) -> None:
@@ -42,7 +43,7 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
     `once` is called beside it, in a thread of its own, and may end it.
     """
     settings = Settings(place.allowed_hosts, place.root_path, place.https, place.port)
-    if not (STATIC / "index.html").is_file():
+    if place.pages and not (STATIC / "index.html").is_file():
         raise BadOption("The browser pages are not built. Install unhans anew with `pip install .`, which builds them.")
     with Workspace.open(place.folder, database=place.database) as workspace, workspace.alone():
         accounts = Accounts(workspace.store)
@@ -50,7 +51,9 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
         stopping = threading.Event()
         token = LocalToken(accounts)
         app = make_app(workspace, accounts=accounts, token=token, settings=settings, stopping=stopping)
-        supervisor = Supervisor(workspace.jobs, WorkerSettings(str(workspace.root), workspace.database))
+        queue = None if workspace.store.is_sqlite else workspace.store.name
+        told = WorkerSettings(str(workspace.root), workspace.database, schema=queue)
+        supervisor = Supervisor(workspace.jobs, told)
         config = uvicorn.Config(
             app,
             host=place.host,
@@ -59,7 +62,9 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            # who has told us its name has a proxy in front, which tells us where people come from
+            proxy_headers=bool(place.allowed_hosts),
+            forwarded_allow_ips="127.0.0.1",
             ws="none",
             timeout_graceful_shutdown=_FINISHING,
         )

@@ -398,7 +398,7 @@ class NextRequest:
     """Ask for an example that still needs me."""
 
     filter: Filter = field(default_factory=lambda: Filter(correct=True))
-    after: Annotated[int, Field(strict=True)] | None = None  # begin behind this place
+    after: Annotated[int, Field(ge=0, lt=1_000_000, strict=True)] | None = None  # begin behind this place
 
 
 # -- feedback
@@ -418,11 +418,12 @@ class NewFeedback:
 
 @dataclass(frozen=True)
 class Retraction:
-    """Take back an entry of mine: a named one, or my latest that stands."""
+    """Take back an entry of mine: a named one, or my latest that stands. What I said before it holds again."""
 
     key: Key
     retracts: str | None = None
     example: str | None = None  # my latest on this example
+    clear: Annotated[bool, Field(strict=True)] = False  # with `retracts`: all that I ever said on its question
 
 
 @dataclass(frozen=True)
@@ -595,7 +596,7 @@ class NewJob:
     options: dict[str, OptionValue] | None = None
     target: Name | None = None
     units: Literal["word", "phrase", "sentence"] = "word"
-    places: tuple[Annotated[int, Field(ge=0, strict=True)], ...] | None = None
+    places: tuple[Annotated[int, Field(ge=0, lt=1_000_000, strict=True)], ...] | None = None
     limit: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
 

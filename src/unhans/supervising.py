@@ -47,6 +47,7 @@ class WorkerSettings:
     wall_seconds: float = 48 * 3600  # of one job, by the clock on the wall
     threads: int = 1
     allow_hub: bool = False
+    schema: str | None = "unhans"  # of that database which has the queue; None: the queue is in a file all the same
     server: int = 0  # process that the worker must not outlive; 0: whoever started it
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from unhans.archives import unpack_model
+from unhans.artefacts import hidden_name
 from unhans.attributions import attribution, check_usable
 from unhans.data import Corpus, columns_of, read
 from unhans.errors import BadData, BadModel, Cancelled, UnhansError
@@ -113,28 +113,39 @@ def check(handle: Handle) -> dict[str, Any]:
 
 
 def create(handle: Handle) -> dict[str, Any]:
-    """Make a project of an uploaded model and data, and predict its examples."""
+    """Make a project of an uploaded model and data, and predict its examples.
+
+    A former try that died may have made it already; then its predictions are all that is missing.
+    """
     plan = _plan(handle)
-    with _workspace(handle) as workspace, _unpacked(workspace, plan) as (folder, data, refused):
+    with _workspace(handle) as workspace:
+        name = workspace.made_by(handle.job.id) or _make(handle, workspace, plan)
+        with Project.open(workspace.root / name, database=workspace.database) as project:
+            handle.step("Predicting")
+            for _ in project.predict(progress=handle.progress, cancelled=handle.cancelled):
+                pass
+        workspace.forget_uploads(plan.model, plan.data)
+        return {"project": name}
+
+
+def _make(handle: Handle, workspace: Workspace, plan: ProjectPlan) -> str:
+    with _unpacked(workspace, plan) as (folder, data, refused):
         if refused:
             raise BadModel(refused)
         handle.step("Reading the data")
         corpus = _relabelled(plan, read(data, **_named(plan), limit=MAX_EXAMPLES + 1, progress=_loosely(handle)))
         handle.step("Checking and copying the model")
         name = workspace.free_name(plan.title)
-        with Project.create(
+        Project.create(
             workspace.root / name,
             model=folder,
             data=corpus,
             name=plan.title,
             database=workspace.database,
+            origin=handle.job.id,
             progress=handle.progress,
-        ) as project:
-            handle.step("Predicting")
-            for _ in project.predict(progress=handle.progress, cancelled=handle.cancelled):
-                pass
-        workspace.forget_uploads(plan.model, plan.data)
-        return {"project": name}
+        ).close()
+        return name
 
 
 HANDLERS: dict[str, Callable[[Handle], Any]] = {
@@ -172,7 +183,8 @@ def _unpacked(workspace: Workspace, plan: ProjectPlan) -> Iterator[tuple[Path, P
     """Folder of the model, file of the data, and why the model's archive was refused, if it was."""
     _, archive = workspace.upload(plan.model, "model")
     _, data = workspace.upload(plan.data, "data")
-    scratch = Path(tempfile.mkdtemp(dir=archive.parent, prefix=".unpacked-"))
+    scratch = archive.parent / hidden_name("partial", "unpacked")
+    scratch.mkdir(mode=0o700)
     refused = ""
     try:
         try:

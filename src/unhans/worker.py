@@ -70,11 +70,7 @@ class _Stop:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def __bool__(self) -> bool:
-        return self._said or self.orphaned
-
-    @property
-    def orphaned(self) -> bool:
-        return os.getppid() != self._server
+        return self._said or os.getppid() != self._server
 
     def _hear(self, *_: object) -> None:
         self._said = True
@@ -96,6 +92,7 @@ class _Claim:
 
     job: Job
     holder: str
+    worker: int  # its process
 
 
 def _claim(settings: WorkerSettings, stop: _Stop) -> _Claim | None:
@@ -108,7 +105,7 @@ def _claim(settings: WorkerSettings, stop: _Stop) -> _Claim | None:
         while not stop:
             try:
                 if job := jobs.claim(holder, os.getpid(), born, settings.lease_seconds):
-                    return _Claim(job, holder)
+                    return _Claim(job, holder, os.getpid())
             except (Busy, NoSpace):  # the job waits, and so do we
                 time.sleep(_LOOK_SECONDS)
             time.sleep(settings.poll_seconds)
@@ -116,7 +113,8 @@ def _claim(settings: WorkerSettings, stop: _Stop) -> _Claim | None:
 
 
 def _open(settings: WorkerSettings) -> Store:
-    return Store.open(Path(settings.root), database=settings.database)
+    database = settings.database if settings.schema else None
+    return Store.open(Path(settings.root), database=database, schema=settings.schema or "unhans")
 
 
 # -- in the fork
@@ -136,11 +134,12 @@ def _be_child(settings: WorkerSettings, handlers: Handlers, claim: _Claim) -> No
 
 def _do(settings: WorkerSettings, handlers: Handlers, claim: _Claim) -> int:
     job, holder = claim.job, claim.holder
-    worker = os.getppid()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     os.setsid()
     _die_with_parent()
+    if os.getppid() != claim.worker:  # it died before that
+        return _STOPPED
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
@@ -148,10 +147,11 @@ def _do(settings: WorkerSettings, handlers: Handlers, claim: _Claim) -> int:
     with _open(settings) as store:
         jobs = Jobs(store)
         handle = _Handle(job, Path(settings.root), settings.database, stop)
-        pulse = threading.Thread(target=_pulse, args=(jobs, handle, holder, settings, worker), daemon=True)
+        pulse = threading.Thread(target=_pulse, args=(jobs, handle, claim, settings), daemon=True)
         pulse.start()
         try:
             result = _handler(handlers, job)(handle)
+            _still(handle, pulse)
             _beat(jobs, handle, holder, settings)
             jobs.finish(job.id, holder, "done", "", result)
         except (Cancelled, LeaseLost):
@@ -159,12 +159,18 @@ def _do(settings: WorkerSettings, handlers: Handlers, claim: _Claim) -> int:
         except BaseException as error:  # noqa: BLE001 - libraries in Rust raise what is not an Exception
             if _is_memory(error):
                 return _NO_MEMORY
+            _still(handle, pulse)
             _beat(jobs, handle, holder, settings)
             jobs.finish(job.id, holder, "failed", _sentence(settings, handle, error))
         finally:
-            handle.over.set()
-            pulse.join()
+            _still(handle, pulse)
     return 0
+
+
+def _still(handle: _Handle, pulse: threading.Thread) -> None:
+    """Have the pulse end: what it was about to say is older than what comes now."""
+    handle.over.set()
+    pulse.join()
 
 
 def _handler(handlers: Handlers, job: Job) -> Callable[[Handle], Any]:
@@ -219,13 +225,13 @@ class _Handle:
         return self.stop.is_set()
 
 
-def _pulse(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings, worker: int) -> None:
+def _pulse(jobs: Jobs, handle: _Handle, claim: _Claim, settings: WorkerSettings) -> None:
     """Renew the lease until the work is over; end it all if the job is no longer ours, or the worker is gone."""
     pause, longest = 0.1, min(_BEAT_SECONDS, settings.lease_seconds / 4)
     while not handle.over.wait(pause):
         pause = min(longest, pause * 2)
         try:
-            asked = _beat(jobs, handle, holder, settings)
+            asked = _beat(jobs, handle, claim.holder, settings)
         except LeaseLost:
             if not handle.over.is_set():
                 os.killpg(0, signal.SIGKILL)
@@ -234,7 +240,7 @@ def _pulse(jobs: Jobs, handle: _Handle, holder: str, settings: WorkerSettings, w
             continue
         if asked:
             handle.stop.set()
-        if os.getppid() != worker:
+        if os.getppid() != claim.worker:
             os.killpg(0, signal.SIGKILL)
 
 
@@ -316,8 +322,9 @@ def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: 
         pause = min(_LOOK_SECONDS, pause * 1.5)
         # a machine that slept must not make us think that the fork did: no look counts for more than a second
         passed, looked = min(1.0, time.monotonic() - looked), time.monotonic()
-        if stop.orphaned:
-            return "stopping"
+        if stop and not reason:  # before the database is asked, which may be gone as well
+            reason = "stopping"
+            _signal(pid, signal.SIGTERM)
         if reason:
             grace += passed
             if grace > settings.grace_seconds:
@@ -340,8 +347,8 @@ def _watch(settings: WorkerSettings, jobs: Jobs, claim: _Claim, pid: int, stop: 
             return "stalled"
         if silent > settings.lease_seconds:
             return "silent"
-        if asked or stop:
-            reason = "asked" if asked else "stopping"
+        if asked:
+            reason = "asked"
             _signal(pid, signal.SIGTERM)
     return reason
 

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from unhans.artefacts import Artefacts
 from unhans.errors import BadOption, NotFound, ProjectProblem
 from unhans.jobs import Jobs
-from unhans.records import FACTS, Records
+from unhans.records import FACTS, Records, read_facts
 from unhans.shapes import Upload
 from unhans.store import FILE, Store
 from unhans.store.schema import uploads
@@ -107,6 +107,14 @@ class Workspace:
             self._open[name] = Records.open(self.root / name, database=self.database)
             return self._open[name]
 
+    def made_by(self, origin: str) -> str | None:
+        """The project that was made by a job, if it has come so far."""
+        for name in self.names():
+            with suppress(ProjectProblem):  # another one that is damaged
+                if read_facts(self.root / name).get("origin") == origin:
+                    return name
+        return None
+
     def free_name(self, title: str) -> str:
         """A folder name for a new project that resembles its title."""
         stem = _NOT_IN_NAMES.sub("-", title.lower()).strip("-")[:50] or "project"
@@ -170,6 +178,9 @@ class Workspace:
             old = path.name in known and now - path.stat().st_mtime > _KEPT_SECONDS
             if old or path.name not in known:
                 self.forget_uploads(path.name)
+            else:
+                Artefacts(path).clean()  # models that were being unpacked
+        Artefacts(self.root).clean()  # projects that were being made
         said = []
         for name in self.names():
             try:

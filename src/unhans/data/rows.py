@@ -20,8 +20,11 @@ MISFIT = "The highlights do not fit the text and were left out."
 UNKNOWN_LABEL = "The label is not among the given names and was left out."
 BLANK_PAIR = "The second text is blank and was left out."
 CONTROL = "The text contains a control word of language models; it is read as plain text."
-OUR_NOTES = (NUL, INVALID, MISFIT, UNKNOWN_LABEL, BLANK_PAIR, CONTROL)
+HIDDEN = "The text contains hidden characters; they are kept, and the model may see them."
+OUR_NOTES = (NUL, INVALID, MISFIT, UNKNOWN_LABEL, BLANK_PAIR, CONTROL, HIDDEN)
 
+# joiners of emoji and of scripts that need them are not among these: there they are part of what is seen
+_HIDDEN = re.compile("[\u00ad\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _CONTROL_WORD = re.compile(r"\[(?:MASK|SEP|CLS|PAD|UNK)\]|</?s>|<(?:mask|pad|unk|cls|sep)>|<\|[a-z_]{1,30}\|>")
 
 _DIRT = re.compile("[\x00\ud800-\udfff]")
@@ -111,6 +114,7 @@ def _passage(value: Any, notes: list[str]) -> Passage | None:
     if not _VISIBLE.search(value):
         return None
     _add(notes, CONTROL, _CONTROL_WORD.search(value) is not None)
+    _add(notes, HIDDEN, not value.isascii() and _HIDDEN.search(value) is not None)
     cleaned = clean(value)
     if cleaned is not value:
         _add(notes, NUL, "\x00" in value)

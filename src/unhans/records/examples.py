@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -17,6 +16,7 @@ from sqlalchemy import Connection
 from unhans.data import Corpus, SetAside
 from unhans.data.corpus import CorpusBuilder, Reading
 from unhans.errors import BadData, BadOption, NotFound, TooMuch
+from unhans.records.cursors import decode, encode
 from unhans.shapes import Accuracy, AsideRow, DataProblems, ExamplePage, ExampleRow, Filter, Sort, State
 from unhans.store import Store, batches
 from unhans.store.schema import examples, opinions, predictions, set_aside, settings
@@ -29,6 +29,7 @@ _AT_ONCE = 5_000  # rows in a transaction
 _WINDOW = 20_000  # rows looked at before the clock is read again
 _SECONDS = 1.0  # a page that needs longer is given as far as it got
 _COUNTED = 1_000
+_FEW = 2_000
 _EXCERPT = 300
 _RARE = 20  # times: an imbalance of labels that is worth a warning
 
@@ -53,7 +54,7 @@ class ExampleTable:
             self._store.write(partial(_insert, rows))
             if progress:
                 progress(stored, total)
-        self._tidy()
+        self.tidy()
 
     def note_reading(self, corpus: Corpus, aside: Sequence[SetAside]) -> None:
         """Keep what was noticed about the data while it was read."""
@@ -121,7 +122,7 @@ class ExampleTable:
 
         self._store.write(act)
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Let the database count what it has, so that it finds the short way to a page."""
         self._store.write(lambda connection: connection.execute(sa.text("ANALYZE")))
 
@@ -293,8 +294,9 @@ class ExampleTable:
         sort: Sort = "order",
         cursor: str | None = None,
         limit: int = 50,
+        counts: bool = True,
     ) -> ExamplePage:
-        """Examples that fit a filter, a page of them, and where to go on.
+        """Examples that fit a filter, a page of them, and where to go on; how many there are only if it `counts`.
 
         A filter that no index helps with is applied window by window; when a second is over, the page is given as far
         as it got, and the next one goes on from there.
@@ -302,15 +304,16 @@ class ExampleTable:
         if not 1 <= limit <= 200:
             raise BadOption("A page has 1 to 200 examples.")
         query = _Query(wanted, revision, author, sort, self._store.is_sqlite)
-        after = _decode(cursor)
+        after = decode(cursor) if cursor else None
         with self._store.read() as connection:
+            query = query.narrowed_to_few(connection)
             rows, onward = self._collect(connection, query, after, limit + 1)
-            total = None if cursor else self._total(connection, query)
+            total = self._total(connection, query) if counts and not cursor else None
         more = len(rows) > limit
         items = tuple(_listed(row) for row in rows[:limit])
         if more:
             onward = query.key(rows[limit - 1])
-        return ExamplePage(items, _encode(onward), total, complete=more or onward is None)
+        return ExamplePage(items, encode(*onward) if onward else None, total, complete=more or onward is None)
 
     def neighbours(
         self, place: int, wanted: Filter, *, revision: str, author: str, sort: Sort = "order"
@@ -320,6 +323,7 @@ class ExampleTable:
         with self._store.read() as connection:
             for backwards in (True, False):
                 query = _Query(wanted, revision, author, sort, self._store.is_sqlite, backwards)
+                query = query.narrowed_to_few(connection)
                 here = query.key_of(connection, place)
                 rows, _ = ([], None) if here is None else self._collect(connection, query, here, 1)
                 found.append(rows[0].place if rows else None)
@@ -353,9 +357,9 @@ class ExampleTable:
                 return found, after
 
     def _total(self, connection: Connection, query: _Query) -> int | None:
-        if query.slow and (self.count() > _WINDOW or query.checks_words):
+        if query.slow and (self.count() > _WINDOW or query.looks_again):
             return None
-        inner = query.rows(None, _COUNTED + 1).subquery()
+        inner = query.places(_COUNTED + 1).subquery()
         return int(connection.execute(sa.select(sa.func.count()).select_from(inner)).scalar_one())
 
 
@@ -373,6 +377,22 @@ class _Query:
     sort: Sort
     sqlite: bool
     backwards: bool = False
+    few: tuple[int, ...] | None = None  # all places that can fit, where one condition alone leaves few
+
+    def narrowed_to_few(self, connection: Connection) -> _Query:
+        """The same query; if a condition leaves few rows, it begins with those.
+
+        Databases know averages only: in search of the ten examples of a split they walk through a million in the order
+        that is asked for.
+        """
+        own = predictions.c.revision == self.revision
+        for name, condition in self._conditions().items():
+            about_example = name in ("label", "split", "noted")
+            table, also = (examples, sa.true()) if about_example else (predictions, own)
+            some = connection.execute(sa.select(table.c.place).where(condition, also).limit(_FEW + 1)).scalars().all()
+            if len(some) <= _FEW:
+                return replace(self, few=tuple(some))
+        return self
 
     @property
     def slow(self) -> bool:
@@ -382,9 +402,10 @@ class _Query:
         return any(value is not None for value in odd)
 
     @property
-    def checks_words(self) -> bool:
+    def looks_again(self) -> bool:
         """Whether what the database finds must be looked at again here."""
-        return self.wanted.word is not None
+        contains = self.wanted.contains
+        return self.wanted.word is not None or (contains is not None and not self._folds(contains))
 
     def rows(self, after: _Key | None, limit: int | None, up_to: _Key | None = None) -> sa.Select[Any]:
         """The rows of a page, with all that a list shows."""
@@ -394,8 +415,8 @@ class _Query:
         columns = (
             e.place,
             e.id,
-            e.text if self.checks_words else sa.func.substr(e.text, 1, _EXCERPT).label("text"),
-            e.pair if self.checks_words else sa.func.substr(e.pair, 1, _EXCERPT).label("pair"),
+            e.text if self.looks_again else sa.func.substr(e.text, 1, _EXCERPT).label("text"),
+            e.pair if self.looks_again else sa.func.substr(e.pair, 1, _EXCERPT).label("pair"),
             e.label,
             p.label.label("predicted"),
             p.confidence,
@@ -409,22 +430,27 @@ class _Query:
             query = query.where(condition)
         return query if limit is None else query.limit(limit)
 
+    def places(self, limit: int) -> sa.Select[Any]:
+        """The places of rows that fit, in whatever order is quickest, to be counted."""
+        query = self._narrowed(sa.select(examples.c.place).select_from(self._joined()), None, None)
+        return query.where(*self._slow_conditions()).order_by(None).limit(limit)
+
     def window(self, after: _Key | None, size: int) -> sa.Select[Any]:
         """The keys of the next rows to look at."""
         columns = (examples.c.place, predictions.c.confidence)
         return self._narrowed(sa.select(*columns).select_from(self._joined()), after, None).limit(size)
 
     def fits(self, row: Any) -> bool:
-        """Whether a row that the database found contains the word as a word."""
-        word = self.wanted.word
+        """Whether a row that the database found has what is looked for, and the word as a word."""
+        texts = [text for text in (row.text, row.pair) if text is not None]
+        word, contains = self.wanted.word, self.wanted.contains
+        if contains is not None and self.looks_again and not any(contains.casefold() in t.casefold() for t in texts):
+            return False
         if word is None:
             return True
         looked_for = visible_form(word)
         return any(
-            visible_form(text[span.start : span.end]) == looked_for
-            for text in (row.text, row.pair)
-            if text is not None
-            for span in word_spans(text, "text")
+            visible_form(text[span.start : span.end]) == looked_for for text in texts for span in word_spans(text)
         )
 
     def key(self, row: Any) -> _Key:
@@ -458,8 +484,29 @@ class _Query:
 
     def _narrowed(self, query: sa.Select[Any], after: _Key | None, up_to: _Key | None) -> sa.Select[Any]:
         """The conditions that indexes help with, and the order."""
+        query = query.where(*self._conditions().values())
+        e, p = examples.c, predictions.c
+        descending = (self.sort == "most_confident") != self.backwards
+        if self.sort == "order":
+            columns: tuple[Any, ...] = (e.place,)
+            bounds: list[Any] = [None if key is None else (key[1],) for key in (after, up_to)]
+        else:
+            columns = (p.confidence, p.place)
+            bounds = [after, up_to]
+        if self.few is not None:
+            columns = tuple(column + 0 for column in columns)  # an index cannot give the order of a sum
+            query = query.where(e.place.in_(self.few))
+        here = sa.tuple_(*columns)
+        if bounds[0] is not None:
+            query = query.where(here < sa.tuple_(*bounds[0]) if descending else here > sa.tuple_(*bounds[0]))
+        if bounds[1] is not None:
+            query = query.where(here >= sa.tuple_(*bounds[1]) if descending else here <= sa.tuple_(*bounds[1]))
+        return query.order_by(*(column.desc() if descending else column.asc() for column in columns))
+
+    def _conditions(self) -> dict[str, Any]:
+        """Those that indexes help with, by name."""
         w, e, p = self.wanted, examples.c, predictions.c
-        conditions: dict[str, Callable[[], Any]] = {
+        made: dict[str, Callable[[], Any]] = {
             "label": lambda: e.label == w.label,
             "split": lambda: e.split == w.split,
             "predicted": lambda: p.label == w.predicted,
@@ -468,27 +515,14 @@ class _Query:
             "max_confidence": lambda: p.confidence <= w.max_confidence,
             "noted": lambda: e.notes.is_not(None) if w.noted else e.notes.is_(None),
         }
-        query = query.where(*(made() for name, made in conditions.items() if getattr(w, name) is not None))
-        descending = (self.sort == "most_confident") != self.backwards
-        if self.sort == "order":
-            columns: tuple[Any, ...] = (e.place,)
-            bounds: list[Any] = [None if key is None else (key[1],) for key in (after, up_to)]
-        else:
-            columns = (p.confidence, p.place)
-            bounds = [after, up_to]
-        here = sa.tuple_(*columns)
-        if bounds[0] is not None:
-            query = query.where(here < sa.tuple_(*bounds[0]) if descending else here > sa.tuple_(*bounds[0]))
-        if bounds[1] is not None:
-            query = query.where(here >= sa.tuple_(*bounds[1]) if descending else here <= sa.tuple_(*bounds[1]))
-        return query.order_by(*(column.desc() if descending else column.asc() for column in columns))
+        return {name: condition() for name, condition in made.items() if getattr(w, name) is not None}
 
     def _slow_conditions(self) -> Iterator[Any]:
         w, e = self.wanted, examples.c
         if w.contains is not None:
             yield self._has(w.contains)
-        if w.word is not None:  # hidden characters inside a word are always noted
-            yield sa.or_(self._has(w.word), e.notes.is_not(None))
+        if w.word is not None:
+            yield self._may_have(visible_form(w.word))
         if w.min_words is not None:
             yield e.words >= w.min_words
         if w.max_words is not None:
@@ -512,7 +546,23 @@ class _Query:
         either = (examples.c.text, examples.c.pair)
         if self.sqlite:  # its own comparison folds only ASCII letters
             return sa.or_(*(sa.func.unhans_contains(column, needle.casefold()) for column in either))
-        return sa.or_(*(column.icontains(needle, autoescape=True) for column in either))
+        if self._folds(needle):
+            return sa.or_(*(column.icontains(needle, autoescape=True) for column in either))
+        return sa.true()
+
+    def _may_have(self, form: str) -> Any:
+        """A quick look whether a word can be in either text; hidden characters inside it are no hindrance."""
+        either = (examples.c.text, examples.c.pair)
+        if self.sqlite:
+            return sa.or_(*(sa.func.unhans_may_have(column, form) for column in either))
+        if not self._folds(form):
+            return sa.true()
+        beyond_ascii = (column.regexp_match("[^\\x01-\\x7F]") for column in either)
+        return sa.or_(*(column.icontains(form, autoescape=True) for column in either), *beyond_ascii)
+
+    def _folds(self, needle: str) -> bool:
+        """Whether the database can be trusted with the case of these letters: PostgreSQL knows no ß, or no ä at all."""
+        return self.sqlite or (needle.isascii() and "ss" not in needle.casefold())
 
     def _mine(self, kind: str) -> sa.Select[Any]:
         return sa.select(opinions.c.value).where(
@@ -610,23 +660,6 @@ def _label_warnings(counts: Sequence[tuple[str, int]]) -> Iterator[str]:
         )
 
 
-def cursor_behind(place: int) -> str | None:
+def cursor_behind(place: int) -> str:
     """The cursor of a list in the order of the data that begins behind a place."""
-    return _encode((0.0, place))
-
-
-def _encode(key: _Key | None) -> str | None:
-    return None if key is None else base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str | None) -> _Key | None:
-    if cursor is None:
-        return None
-    try:
-        first, place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        key = float(first), int(place)
-    except (ValueError, TypeError, OverflowError):
-        raise BadOption("This place in the list cannot be read. Begin at the top.") from None
-    if not 0 <= key[0] <= 1 or not 0 <= key[1] < MAX_EXAMPLES:
-        raise BadOption("This place in the list cannot be read. Begin at the top.")
-    return key
+    return encode(0.0, place)

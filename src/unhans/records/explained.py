@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from unhans.errors import BadOption, NotFound
+from unhans.records.cursors import decode, encode
 from unhans.shapes import ExplanationSet, WordRow
 from unhans.store import Store, batches
 from unhans.store.schema import examples, explanation_sets, explanations, ranked_words
@@ -201,10 +201,10 @@ class ExplanationTable:
         with self._store.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
             if cursor is not None:
-                value, rank = _decode(cursor)
+                value, rank = decode(cursor)
                 query = query.where(sa.or_(key < value, sa.and_(key == value, w.rank > rank)))
             rows = connection.execute(query.order_by(key.desc(), w.rank).limit(limit + 1)).all()
-        onward = _encode(rows[limit - 1].key, rows[limit - 1].rank) if len(rows) > limit else None
+        onward = encode(rows[limit - 1].key, rows[limit - 1].rank) if len(rows) > limit else None
         return list(rows[:limit]), onward, total
 
     def word(self, set_id: str, label: str, word: str) -> Any | None:
@@ -244,17 +244,3 @@ def _as_set(row: Any, ranked: Sequence[str]) -> ExplanationSet:
     return ExplanationSet(
         row.id, recipe.name, options, row.target, row.units, row.revision, row.count, row.scale, row.at, tuple(ranked)
     )
-
-
-def _encode(value: float, rank: int) -> str:
-    return base64.urlsafe_b64encode(json.dumps([value, rank]).encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str) -> tuple[float, int]:
-    try:
-        value, rank = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if not np.isfinite(float(value)) or not 0 <= int(rank) < 2**31:
-            raise ValueError
-        return float(value), int(rank)
-    except (ValueError, TypeError, OverflowError):
-        raise BadOption("This place in the list cannot be read. Begin at the top.") from None

@@ -24,6 +24,7 @@ from unhans.types import Answer, Example, Feedback, Relabel, Review, Ruling, Wor
 
 RESERVED_SECONDS = 15 * 60
 _HISTORY = 100
+_LOOKED_AT = 50  # examples at a time, when one that needs somebody is looked for
 
 
 class Differs(Conflict):
@@ -90,9 +91,12 @@ class FeedbackLog:
         return new, known
 
     def retract(
-        self, author: str, *, key: str, retracts: str | None = None, example: str | None = None, at: str | None = None
+        self, author: str, *, key: str, retracts: str | None = None, example: str | None = None, clear: bool = False
     ) -> Stored:
-        """Take back an entry of the author's that holds: the named one, or the latest (on an example)."""
+        """Take back an entry of the author's that holds: the named one, or the latest (on an example).
+
+        What they said before on that question holds again, unless `clear` takes back that too.
+        """
 
         def act(connection: Connection) -> Stored:
             self._store.lock(connection, f"feedback {author}")
@@ -108,12 +112,17 @@ class FeedbackLog:
                 if retracts is not None:
                     raise NotFound("This answer does not hold any more, so there is nothing to take back.")
                 return Stored(None, None)
-            target = self._entry(connection, found)
-            now = at or datetime.now(UTC).isoformat(timespec="milliseconds")
-            entry = replace(target, id=new_id(), at=now, retracts=target.id, seconds=None)
-            subject = subject_of(target.says)
-            self._append(connection, entry, key, subject)
-            return Stored(entry, self._standing(connection, author, subject))
+            target: Feedback | None = self._entry(connection, found)
+            first: Feedback | None = None
+            while target is not None and (first is None or clear):
+                now = datetime.now(UTC).isoformat(timespec="milliseconds")
+                entry = replace(target, id=new_id(), at=now, retracts=target.id, seconds=None)
+                subject = subject_of(target.says)
+                # a request has one key; the further entries of a clearing have none that a request could have
+                self._append(connection, entry, key if first is None else f"{key}/{entry.id}", subject)
+                first = first or entry
+                target = self._standing(connection, author, subject)
+            return Stored(first, target)
 
         return self._store.write(act)
 
@@ -272,7 +281,9 @@ class FeedbackLog:
         for start in (after, None) if after is not None else (None,):
             cursor = None if start is None else cursor_behind(start)
             while True:
-                page = self._examples.page(wanted, revision=revision, author=author, cursor=cursor, limit=200)
+                page = self._examples.page(
+                    wanted, revision=revision, author=author, cursor=cursor, limit=_LOOKED_AT, counts=False
+                )
                 open_ = [row for row in page.items if row.state in ("pending", "draft")]
                 place, busy = self._reserve(author, [(row.place, row.id) for row in open_], overlap)
                 held += busy
@@ -299,23 +310,22 @@ class FeedbackLog:
             r = reservations.c
             connection.execute(reservations.delete().where(sa.or_(r.until <= now, r.author == author)))
             ids, places = [id_ for _, id_ in candidates], [place for place, _ in candidates]
-            finished_by = (
+            finished = (
                 sa.select(opinions.c.example, sa.func.count())
                 .where(opinions.c.kind == "review", opinions.c.value == "done", opinions.c.example.in_(ids))
                 .group_by(opinions.c.example)
             )
-            done: dict[str, int] = {id_: n for id_, n in connection.execute(finished_by)}
-            held_by = sa.select(r.place, sa.func.count()).where(r.place.in_(places)).group_by(r.place)
-            holding: dict[int, int] = {place: n for place, n in connection.execute(held_by)}
+            held = sa.select(r.place, sa.func.count()).where(r.place.in_(places)).group_by(r.place)
+            done: dict[str, int] = {row[0]: row[1] for row in connection.execute(finished)}
+            holding: dict[int, int] = {row[0]: row[1] for row in connection.execute(held)}
             busy = 0
             for place, id_ in candidates:
-                finished, others = done.get(id_, 0), holding.get(place, 0)
-                if finished + others < overlap:
+                if done.get(id_, 0) + holding.get(place, 0) < overlap:
                     connection.execute(
                         reservations.insert().values(place=place, author=author, until=now + RESERVED_SECONDS)
                     )
                     return place, busy
-                busy += finished < overlap
+                busy += done.get(id_, 0) < overlap
             return None, busy
 
         return self._store.write(act)

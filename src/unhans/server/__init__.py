@@ -134,6 +134,5 @@ async def _not_signed_in(request: Request, error: Exception) -> Response:
 
 async def _differs(request: Request, error: Exception) -> Response:
     assert isinstance(error, Differs)
-    told = error_answer(request, 409, "conflict", str(error))
-    body = json.loads(bytes(told.body)) | {"current": json.loads(to_json(error.current)) if error.current else None}
-    return StrictJSON(body, status_code=409)
+    current = json.loads(to_json(error.current)) if error.current else None
+    return error_answer(request, 409, "conflict", str(error), current=current)

@@ -29,6 +29,7 @@ from unhans.errors import Busy, NoSpace, ProjectProblem
 from unhans.store.copying import copy_sqlite
 from unhans.store.migrating import migrate
 from unhans.store.schema import metadata
+from unhans.text import visible_form
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -185,13 +186,7 @@ class _GroupWriter:
         try:
             with _told(), self._engine.begin() as connection:
                 for act, future in acts:
-                    try:
-                        with connection.begin_nested(), _told():
-                            answers.append((future, act(connection), None))
-                    except BaseException as error:
-                        if isinstance(error, NoSpace):
-                            raise  # the transaction as a whole cannot go on
-                        answers.append((future, None, error))
+                    answers.append((future, *_apart(connection, act)))
         except BaseException as error:  # noqa: BLE001 - nothing was stored: all of them must know
             for _, future in acts:
                 future.set_exception(error)
@@ -203,6 +198,21 @@ class _GroupWriter:
                 future.set_exception(problem)
 
 
+def _apart(connection: Connection, act: Callable[[Connection], Any]) -> tuple[Any, BaseException | None]:
+    """What an act returned or raised; if it raised, nothing of it is left and the transaction goes on."""
+    connection.exec_driver_sql("SAVEPOINT act")
+    try:
+        with _told():
+            value = act(connection)
+    except BaseException as error:
+        if isinstance(error, NoSpace):
+            raise  # SQLite has ended the transaction, for all
+        connection.exec_driver_sql("ROLLBACK TO act")
+        return None, error  # it belongs to whoever waits for this act
+    connection.exec_driver_sql("RELEASE act")
+    return value, None
+
+
 def _sqlite(file: Path, create: bool) -> Store:
     if create:
         try:
@@ -210,6 +220,8 @@ def _sqlite(file: Path, create: bool) -> Store:
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise ProjectProblem(f"The database {file.name} cannot be made ({error.strerror}).") from error
+    elif file.is_file() and not file.stat().st_size:
+        raise ProjectProblem(f"The database {file.name} is empty. Nothing was changed; bring it back from a backup.")
     elif not file.is_file():
         raise ProjectProblem(
             f"The database {file.name} is missing from {file.parent}. Nothing was changed; bring it back from a backup."
@@ -232,6 +244,7 @@ def _set_up_reader(connection: Any, record: Any) -> None:
 def _set_up_writer(connection: Any, _: Any) -> None:
     connection.isolation_level = None
     connection.create_function("unhans_contains", 2, _contains, deterministic=True)
+    connection.create_function("unhans_may_have", 2, _may_have, deterministic=True)
     for pragma in (
         f"busy_timeout={int(_LOCK_SECONDS * 1000)}",
         "journal_mode=WAL",
@@ -246,6 +259,11 @@ def _set_up_writer(connection: Any, _: Any) -> None:
 def _contains(text: str | None, needle: str) -> bool:
     """SQLite's own LIKE folds only ASCII letters."""
     return text is not None and needle in text.casefold()
+
+
+def _may_have(text: str | None, form: str) -> bool:
+    """Whether a word of this visible form can be in a text: quick for plain texts, right for all."""
+    return text is not None and form in (text.casefold() if text.isascii() else visible_form(text))
 
 
 def _postgresql(url: str, schema: str) -> Store:

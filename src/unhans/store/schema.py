@@ -148,7 +148,7 @@ opinions = Table(  # what the log comes to: the last entry of each author on eac
     Column("word", _Bytes),
     Column("label", _Bytes),
     Column("value", _Bytes, nullable=False),
-    Index("opinions_by_example", "example", "kind"),
+    Index("opinions_by_example", "example", "kind", "author", "value"),  # all that a list of examples asks for
     Index("opinions_by_kind", "kind", "value", "author", "example"),
     Index("opinions_by_subject", "subject"),
     Index("opinions_by_word", "word", "label"),

@@ -185,7 +185,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("author", "subject"),
     )
-    op.create_index("opinions_by_example", "opinions", ["example", "kind"], unique=False)
+    op.create_index("opinions_by_example", "opinions", ["example", "kind", "author", "value"], unique=False)
     op.create_index("opinions_by_kind", "opinions", ["kind", "value", "author", "example"], unique=False)
     op.create_index("opinions_by_subject", "opinions", ["subject"], unique=False)
     op.create_index("opinions_by_word", "opinions", ["word", "label"], unique=False)

@@ -1,0 +1,43 @@
+/** How long somebody looked: time stands still while the page is hidden, and after a minute without a sign of life. */
+
+const IDLE = 60_000;
+
+export function makeTimer(now: () => number) {
+  let gathered = 0;
+  let last = now();
+  let running = true;
+  let lapped = 0;
+
+  function gather(): void {
+    const time = now();
+    if (running) gathered += Math.min(Math.max(0, time - last), IDLE);
+    last = time;
+  }
+
+  return {
+    /** A new example is shown. */
+    start(): void {
+      gathered = 0;
+      lapped = 0;
+      last = now();
+    },
+    /** A key, a click, a movement. */
+    touch: gather,
+    visible(shown: boolean): void {
+      gather();
+      running = shown;
+    },
+    /** Seconds since the example was shown. */
+    total(): number {
+      gather();
+      return gathered / 1000;
+    },
+    /** Seconds since the last lap. */
+    lap(): number {
+      gather();
+      const seconds = (gathered - lapped) / 1000;
+      lapped = gathered;
+      return seconds;
+    },
+  };
+}
