@@ -119,6 +119,7 @@ def create(handle: Handle) -> dict[str, Any]:
     plan = _plan(handle)
     with _workspace(handle) as workspace:
         name = workspace.made_by(handle.job.id) or _make(handle, workspace, plan)
+        workspace.let_in(handle.job.by, name)
         with Project.open(workspace.root / name, database=workspace.database) as project:
             handle.step("Predicting")
             for _ in project.predict(progress=handle.progress, cancelled=handle.cancelled):

@@ -27,7 +27,7 @@ from unhans.jobs import Jobs
 from unhans.records import FACTS, Records, read_facts
 from unhans.shapes import Upload
 from unhans.store import FILE, Store
-from unhans.store.schema import uploads
+from unhans.store.schema import uploads, users
 
 _MARK = "workspace.json"
 _FORMAT = 1
@@ -114,6 +114,19 @@ class Workspace:
                 if read_facts(self.root / name).get("origin") == origin:
                     return name
         return None
+
+    def let_in(self, manager: str, project: str) -> None:
+        """Have a manager work in a project that was made for them; their role may have changed meanwhile."""
+
+        def act(connection: sa.Connection) -> None:
+            self.store.lock(connection, "users")
+            one = sa.and_(users.c.name == manager, users.c.role == "manager")
+            known = connection.execute(sa.select(users.c.projects).where(one)).scalar()
+            if known is not None:
+                changed = json.dumps(sorted({*json.loads(known), project}))
+                connection.execute(users.update().where(one).values(projects=changed))
+
+        self.store.write(act)
 
     def free_name(self, title: str) -> str:
         """A folder name for a new project that resembles its title."""
