@@ -112,6 +112,7 @@ class _Server(uvicorn.Server):
         """Take the port now, so that a port in use is told before anything starts."""
         try:
             self.sockets = [self.config.bind_socket()]
+            self.sockets[0].listen(self.config.backlog)  # whoever opens the printed address at once waits in the queue
         except SystemExit:
             raise BadOption(
                 f"Port {self.config.port} cannot be used: another program has it, perhaps another `unhans serve`. "
