@@ -4,18 +4,22 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
-from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import tiny
+from unhans.accounts import Accounts
 from unhans.attributions import attribution
 from unhans.cli import main
+from unhans.records import Records
 from unhans.types import Attribution, Prediction, Suspects, WordRanking, from_json
+from unhans.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +45,18 @@ def test_help_does_not_import_torch():
 
 
 def test_every_command_has_help_and_those_that_print_data_have_json():
-    for name, command in main.commands.items():
+    acts = {"serve", "backup", "user add", "user remove"}  # they do something, and say so in a line
+    for name, command in every_command(main):
         assert command.help
-        assert any(parameter.name == "as_json" for parameter in command.params), name
+        if name not in acts and not isinstance(command, click.Group):
+            assert any(parameter.name == "as_json" for parameter in command.params), name
+
+
+def every_command(group, before=""):
+    for name, command in group.commands.items():
+        yield f"{before}{name}", command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{name} ")
 
 
 def test_init_makes_a_project_and_says_what_was_set_aside(tmp_path, model, data):
@@ -75,8 +88,8 @@ def test_predict_shows_a_table_and_accuracy(tmp_path, model, data):
     assert done.exit_code == 0, done.output
     assert "of 2 labelled examples" in done.output
     assert "\x1b]0;evil" not in done.output
-    (kept,) = (tmp_path / "p" / "predictions").iterdir()
-    assert kept.read_text().count("\n") == 3
+    with Records.open(tmp_path / "p") as records:
+        assert len(list(records.table.predictions(records.current.id))) == 3
 
 
 def test_predict_prints_one_noun_per_line(model):
@@ -206,7 +219,8 @@ def test_explain_shows_heat_lines_with_prediction_given_label_and_caption(projec
     assert re.search(r"soup[+-]\d", done.output)
     assert "leave_one_out(erase=delete, unit=log_odds)" in done.output
     assert "first 3 of 37 examples" in done.output
-    assert (Path(project) / "explanations").is_dir()
+    with Records.open(project) as records:
+        assert [one.count for one in records.explained.sets(records.current.id)]
 
 
 def test_explain_prints_one_noun_per_line(project):
@@ -382,3 +396,120 @@ def test_compare_refuses_what_is_missing_or_unknown(model, data, words, told):
     done = run("compare", *named, *words)
     assert done.exit_code == 2
     assert told in done.output
+
+
+# -- the workbench's commands
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, project):
+    """A folder of projects with one in it."""
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(project, folder / "p")
+    return folder
+
+
+def test_accounts_are_made_listed_and_removed(served):
+    def user(*words):
+        return run("user", *words, "--folder", str(served))
+
+    done = user("add", "ada", "--role", "admin", "--password", "a long password")
+    assert done.exit_code == 0, done.output
+    assert user("add", "bob", "--project", "p", "--password", "another password").exit_code == 0
+    shown = json.loads(user("list", "--json").output)
+    assert [(one["name"], one["role"], one["projects"]) for one in shown] == [
+        ("ada", "admin", []),
+        ("bob", "annotator", ["p"]),
+    ]
+    assert "ada" in user("list").output
+    with Workspace.open(served) as workspace:
+        assert Accounts(workspace.store).can_log_in()
+    assert user("remove", "bob").exit_code == 0
+    assert [one["name"] for one in json.loads(user("list", "--json").output)] == ["ada"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["user", "add", "eve", "--password", "short"], 2, "10 characters"),
+        (["user", "add", "eve", "--project", "nothing", "--password", "long enough it is"], 2, "There is: p"),
+        (["user", "add", "no name", "--password", "long enough it is"], 2, "letters, digits"),
+        (["user", "remove", "nobody"], 3, ""),
+    ],
+    ids=str,
+)
+def test_accounts_that_cannot_be_are_refused(served, words, code, said):
+    done = run(*words, "--folder", str(served))
+    assert done.exit_code == code, done.output
+    assert said in done.output
+
+
+def test_a_backup_is_whole_and_can_be_opened(served, tmp_path):
+    done = run("backup", str(served), str(tmp_path / "copy"))
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "copy/manifest.json").read_text())
+    assert {"unhans.sqlite", "p/unhans.sqlite", "p/project.json", "p/models/r0/model.safetensors"} <= set(
+        manifest["files"]
+    )
+    with Workspace.open(tmp_path / "copy") as copy, Workspace.open(served) as original:
+        assert copy.names() == ["p"]
+        assert list(copy.records("p").table.all()) == list(original.records("p").table.all())
+        assert copy.records("p").current == original.records("p").current
+    again = run("backup", str(served), str(tmp_path / "copy"))
+    assert again.exit_code == 3
+    assert "already" in again.output
+
+
+@pytest.fixture
+def copied(project, tmp_path, monkeypatch):
+    """A project that a server may be tried on."""
+    built(tmp_path, monkeypatch)
+    return str(shutil.copytree(project, tmp_path / "p"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--host", "0.0.0.0"], 2, "--allowed-host"),
+        (["--host", "0.0.0.0", "--allowed-host", "x.org"], 2, "unhans user add"),
+        (["--root-path", "no-slash"], 2, "--root-path"),
+        (["--allowed-host", "a b"], 2, "--allowed-host"),
+        (["--database", "mysql://x/y"], 3, "PostgreSQL"),
+    ],
+    ids=str,
+)
+def test_a_server_that_would_not_be_safe_does_not_start(copied, words, code, said):
+    done = run("serve", copied, *words)
+    assert done.exit_code == code, done.output
+    assert said in done.output
+
+
+def test_a_folder_of_other_things_is_not_served(tmp_path, monkeypatch):
+    built(tmp_path, monkeypatch)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("x")
+    done = run("serve", str(tmp_path / "mine"))
+    assert done.exit_code == 3
+    assert "neither a project nor" in done.output
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+def test_a_second_server_is_refused(copied):
+    with Workspace.open(copied) as workspace, workspace.alone():
+        done = run("serve", copied)
+    assert done.exit_code == 3
+    assert "Another server" in done.output
+
+
+def test_a_page_that_is_not_built_is_told(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("unhans.serving.STATIC", tmp_path)
+    done = run("serve", project)
+    assert done.exit_code == 2
+    assert "not built" in done.output
+
+
+def built(tmp_path, monkeypatch):
+    """The tests of the command line do not need the real page."""
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static" / "index.html").write_text("<!doctype html>")
+    monkeypatch.setattr("unhans.serving.STATIC", tmp_path / "static")

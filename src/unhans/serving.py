@@ -59,7 +59,9 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,
+            # who has told us its name has a proxy in front, which tells us where people come from
+            proxy_headers=bool(place.allowed_hosts),
+            forwarded_allow_ips="127.0.0.1",
             ws="none",
             timeout_graceful_shutdown=_FINISHING,
         )

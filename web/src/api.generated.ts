@@ -1620,7 +1620,7 @@ export interface components {
         };
         /**
          * Retraction
-         * @description Take back an entry of mine: a named one, or my latest that stands.
+         * @description Take back an entry of mine: a named one, or my latest that stands. What I said before it holds again.
          */
         Retraction: {
             /** Key */
@@ -1629,6 +1629,11 @@ export interface components {
             retracts?: string | null;
             /** Example */
             example?: string | null;
+            /**
+             * Clear
+             * @default false
+             */
+            clear: boolean;
         };
         /**
          * Review

@@ -26,12 +26,11 @@ export class ApiError extends Error {
   }
 }
 
-type Listener = (error: ApiError) => void;
-const listeners: { signedOut: Listener; version: (version: string) => void } = { signedOut: () => {}, version: () => {} };
+let signedOut = (_error: ApiError): void => {};
 
-/** What the shell does when a session has ended, and when the server turns out to be another version. */
-export function onServer(heard: Partial<typeof listeners>): void {
-  Object.assign(listeners, heard);
+/** What the shell does when a session has ended. */
+export function onSignedOut(heard: (error: ApiError) => void): void {
+  signedOut = heard;
 }
 
 /** The full address of a path below `api/`. */
@@ -65,12 +64,10 @@ async function ask<T>(path: string, { method = "GET", query, json, raw, signal, 
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "offline", "No connection to the server. What is saved stays saved; this will be tried again.");
   }
-  const version = response.headers.get("X-Unhans-Version");
-  if (version) listeners.version(version);
   if (response.status === 204) return undefined as T;
   if (response.ok) return (await response.json()) as T;
   const failure = await failureOf(response);
-  if (failure.status === 401 && !quiet) listeners.signedOut(failure);
+  if (failure.status === 401 && !quiet) signedOut(failure);
   throw failure;
 }
 

@@ -25,7 +25,7 @@ export type Item = {
   effect: Effect; // what the screen shows until the server has answered
 } & (
   | { kind: "say"; says: Answer; revision: string; text_hash: string | null; seconds: number | null; expects: Entry | null }
-  | { kind: "reset"; retracts: Entry } // and whatever older answer comes to light, until nothing stands
+  | { kind: "reset"; retracts: Entry } // and all that was said on its question before
   | { kind: "undo"; retracts: Entry | null; example: string | null }
 );
 
@@ -129,7 +129,7 @@ export function makeOutbox(doors: Doors) {
         key: item.key, says: item.says, revision: item.revision, text_hash: item.text_hash, seconds: item.seconds, expects: idOf(item.expects),
       });
     const example = item.kind === "undo" ? item.example : null;
-    return doors.undo(item.project, { key: item.key, retracts: idOf(item.retracts) || null, example });
+    return doors.undo(item.project, { key: item.key, retracts: idOf(item.retracts) || null, example, clear: item.kind === "reset" });
   }
 
   async function sendAll(): Promise<void> {
@@ -146,16 +146,8 @@ export function makeOutbox(doors: Doors) {
         state.savedAt = new Date(doors.now());
         if (state.line !== "open") sentSinceDown++;
         pause = FIRST_WAIT;
-        const standing = saved.opinion?.feedback.id ?? "";
-        if (item.kind === "reset" && standing && saved.feedback) {
-          const again = { ...item, key: freshKey(), retracts: { id: standing } };
-          state.items.unshift(again);
-          keep(again);
-          settle(item.key, { madeBy: again.key });
-        } else {
-          settle(item.key, { id: item.kind === "say" && saved.feedback ? saved.feedback.id : standing });
-          doors.stored(item, saved);
-        }
+        settle(item.key, { id: item.kind === "say" && saved.feedback ? saved.feedback.id : (saved.opinion?.feedback.id ?? "") });
+        doors.stored(item, saved);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
         state.message = error.message;

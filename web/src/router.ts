@@ -1,7 +1,7 @@
 /** Addresses of the views. Behind `#`, so that the page works at any path of any proxy. */
 import { createRouter, createWebHashHistory } from "vue-router";
 
-import { onServer } from "./api";
+import { onSignedOut } from "./api";
 import { loadMe, loadProject, me, project, signedOutBecause, watchJobs } from "./state";
 
 export const router = createRouter({
@@ -49,11 +49,9 @@ router.afterEach((to) => {
   document.title = `${String(to.meta.title ?? "unhans")}${name} · unhans`;
 });
 
-onServer({
-  signedOut: (error) => {
-    signedOutBecause.value = error.message;
-    me.value = null;
-    const here = router.currentRoute.value;
-    if (!here.meta.open) void router.replace({ name: "login", query: { next: here.fullPath } });
-  },
+onSignedOut((error) => {
+  signedOutBecause.value = error.message;
+  me.value = null;
+  const here = router.currentRoute.value;
+  if (!here.meta.open) void router.replace({ name: "login", query: { next: here.fullPath } });
 });

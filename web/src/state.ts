@@ -1,7 +1,7 @@
 /** What all views share: who I am, the project, the jobs, and what the shell says. */
 import { computed, reactive, ref, shallowRef, watch } from "vue";
 
-import { api, ApiError, onServer } from "./api";
+import { api, ApiError } from "./api";
 import type { Job, Me, ProjectFacts, Role } from "./types";
 
 // -- me
@@ -17,7 +17,6 @@ export async function loadMe(): Promise<Me | null> {
     me.value = await api.me();
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 401) throw error;
-    signedOutBecause.value = error.message;
     me.value = null;
   }
   return me.value;
@@ -121,20 +120,37 @@ export function jobEnd(id: string): Promise<Job> {
   });
 }
 
+const AGAIN = 10_000;
+
 export async function watchJobs(): Promise<void> {
   events?.close();
-  events = api.events();
-  events.addEventListener("jobs", (event) => takeJobs(JSON.parse((event as MessageEvent<string>).data) as Job[]));
-  events.addEventListener("open", () => void refreshJobs());
+  const line = (events = api.events());
+  let times = 0;
+  line.addEventListener("jobs", (event) => takeJobs(JSON.parse((event as MessageEvent<string>).data) as Job[]));
+  line.addEventListener("open", () => void (times++ && back()));
+  line.addEventListener("error", () => {
+    // the browser tries again by itself, unless the server said no
+    if (line.readyState === EventSource.CLOSED) window.setTimeout(() => me.value && events === line && void watchJobs(), AGAIN);
+  });
   await refreshJobs();
 }
 
-/** What was missed while the line was down. */
+/** The line was down: the server may be another one, and jobs may have gone on. */
+async function back(): Promise<void> {
+  await refreshJobs();
+  try {
+    const now = await api.me();
+    newVersion.value = me.value !== null && now.version !== me.value.version;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error; // whoever asks for something next will hear it
+  }
+}
+
 async function refreshJobs(): Promise<void> {
   try {
     takeJobs(await api.jobs());
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error; // the event stream reconnects, and then this is called again
+    if (!(error instanceof ApiError)) throw error; // the line is down again, and this is called when it is back
   }
 }
 
@@ -173,8 +189,3 @@ export function hush(id: number): void {
 export const spoken = ref("");
 
 export const newVersion = ref(false); // the server is another version than this page
-onServer({
-  version: (version) => {
-    if (me.value && version !== me.value.version) newVersion.value = true;
-  },
-});

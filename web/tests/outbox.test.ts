@@ -14,7 +14,10 @@ class Server {
   asked: string[] = []; // keys, in the order of arrival
   trouble: (ApiError | "reply lost")[] = [];
 
+  cleared = new Set<number>();
+
   private standing(position: number): Feedback | null {
+    if (this.cleared.has(position)) return null;
     const back = new Set<string>();
     for (const entry of [...this.log].reverse()) {
       if (back.has(entry.id)) continue;
@@ -50,7 +53,11 @@ class Server {
 
   undo(_project: string, given: Retraction): Promise<Saved> {
     const target = this.log.find((entry) => entry.id === given.retracts)!;
-    return this.answer(given.key, () => ({ ...target, id: `f${this.log.length}`, retracts: target.id }));
+    const position = (target.says as WordVote).position!;
+    return this.answer(given.key, () => {
+      if (given.clear) this.cleared.add(position);
+      return { ...target, id: `f${this.log.length}`, retracts: target.id };
+    });
   }
 
   votes(): [number, string][] {
@@ -150,7 +157,7 @@ test("a second answer to the same question expects the first, although that has 
   expect(box.state.conflict).toBeNull();
 });
 
-test("a reset takes back older answers too, that would otherwise come to light", async () => {
+test("a reset asks to take back older answers too, that would otherwise come to light", async () => {
   const box = open();
   const first = box.put(vote(1, "raise"));
   const second = box.put(vote(1, "lower", { madeBy: first.key }));

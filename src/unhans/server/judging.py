@@ -100,7 +100,7 @@ def answer(given: NewFeedback, seat: Member) -> Saved:
     named = says.example if isinstance(says, WordVote | Relabel | Review) else None
     found = records.table.find([named]).get(named) if named is not None else None
     check_answer(says, found[1] if found else None, records.labels)
-    if given.revision not in {revision.id for revision in records.revisions}:
+    if given.revision != records.current.id and given.revision not in {one.id for one in records.revisions}:
         raise NotFound("There is no such revision of the model. Reload the page.")
     entry = Feedback(
         id=new_id(),
