@@ -55,7 +55,6 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
             app,
             host=place.host,
             port=place.port,
-            root_path=place.root_path,
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -65,7 +65,7 @@ def told(entries: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def words_of(person: Person, project: str, place: int) -> tuple[str, list[str]]:
     """Id and words of an example."""
-    view = person.ask("GET", f"api/projects/{project}/examples/{place}")
+    view = person.view(project, place)
     return view["example"]["id"], view["attribution"]["words"]
 
 
@@ -366,7 +366,7 @@ def test_without_a_line_judging_goes_on_and_answers_are_sent_later(desk: Ann) ->
 
 def test_who_is_signed_out_in_the_middle_comes_back_to_the_same_place(desk: Ann) -> None:
     window, ann, project = desk
-    window.provokes(REFUSED % 401)
+    window.provokes(REFUSED % 401, REFUSED % 403)
     page = window.page
     start(window, project)
     onward(window, "j")
@@ -550,7 +550,7 @@ def test_a_model_and_a_table_become_a_project(boss: Person, seat: Seat, tmp_path
     expect(page.get_by_role("heading", name="The project is ready")).to_be_visible()
     page.get_by_role("link", name="Open the project").click()
     desk.place()
-    expect(page.get_by_text("No prediction yet.")).to_be_visible()
+    expect(page.get_by_text("No explanations yet.")).to_be_visible()
     facts = boss.ask("GET", "api/projects/a-few-texts")
     assert (facts["title"], facts["examples"], facts["labels"]) == ("A few texts", 12, ["negative", "positive"])
     desk.go("/p/a-few-texts/problems")
@@ -561,7 +561,7 @@ def test_a_model_and_a_table_become_a_project(boss: Person, seat: Seat, tmp_path
 def test_a_job_is_started_watched_and_stopped(boss: Person, project: str, seat: Seat) -> None:
     page = seat(boss).go(f"/jobs?project={project}")
     page.get_by_role("button", name="New job").click()
-    page.get_by_text("Explain", exact=True).click()
+    page.get_by_role("radio", name=re.compile("^Explain")).check()
     page.get_by_label("Method").select_option("kernel_shap")
     page.get_by_text(re.compile("^Options of")).click()
     page.get_by_label(re.compile("^samples", re.I)).fill("20000")
