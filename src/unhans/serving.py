@@ -49,10 +49,9 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
         check_bind(place.host, accounts.can_log_in(), place.allowed_hosts)
         stopping = threading.Event()
         token = LocalToken(accounts)
-        app = make_app(workspace, accounts=accounts, token=token, settings=settings, stopping=stopping)
         supervisor = Supervisor(workspace.jobs, WorkerSettings(str(workspace.root), workspace.database))
         config = uvicorn.Config(
-            app,
+            "",  # the application is made below: its cookie is named after the port that was really taken
             host=place.host,
             port=place.port,
             log_level="warning",
@@ -66,6 +65,8 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
         )
         server = _Server(config, stopping)
         server.bind()
+        settings = replace(settings, port=server.port)
+        config.app = make_app(workspace, accounts=accounts, token=token, settings=settings, stopping=stopping)
         if place.works:
             supervisor.start()
         try:
