@@ -50,15 +50,13 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
         check_bind(place.host, accounts.can_log_in(), place.allowed_hosts)
         stopping = threading.Event()
         token = LocalToken(accounts)
-        app = make_app(workspace, accounts=accounts, token=token, settings=settings, stopping=stopping)
         queue = None if workspace.store.is_sqlite else workspace.store.name
         told = WorkerSettings(str(workspace.root), workspace.database, schema=queue)
         supervisor = Supervisor(workspace.jobs, told)
         config = uvicorn.Config(
-            app,
+            "",  # the application is made below: its cookie is named after the port that was really taken
             host=place.host,
             port=place.port,
-            root_path=place.root_path,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -70,6 +68,8 @@ def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], N
         )
         server = _Server(config, stopping)
         server.bind()
+        settings = replace(settings, port=server.port)
+        config.app = make_app(workspace, accounts=accounts, token=token, settings=settings, stopping=stopping)
         if place.works:
             supervisor.start()
         try:
@@ -117,6 +117,7 @@ class _Server(uvicorn.Server):
         """Take the port now, so that a port in use is told before anything starts."""
         try:
             self.sockets = [self.config.bind_socket()]
+            self.sockets[0].listen(self.config.backlog)  # whoever opens the printed address at once waits in the queue
         except SystemExit:
             raise BadOption(
                 f"Port {self.config.port} cannot be used: another program has it, perhaps another `unhans serve`. "

@@ -71,6 +71,6 @@ export function saying(says: Answer, { project, place, revision, text_hash, seco
     says.kind === "word_vote" ? { of: "vote", question, example: says.example ?? null, vote: says.vote }
     : says.kind === "review" ? { of: "state", example: says.example, state: says.state }
     : { of: "nothing" };
-  const rounded = seconds === null ? null : Math.min(86_400, Math.round(seconds * 10) / 10);
+  const rounded = seconds === null ? null : Math.min(86_400, Math.round(seconds * 1000) / 1000);
   return { kind: "say", says, project, place, revision, text_hash, seconds: rounded, expects: entryOn(question, stored, waiting), effect };
 }

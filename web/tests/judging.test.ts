@@ -46,7 +46,7 @@ test("votes at two places of a text are two questions, everywhere is one", () =>
 });
 
 test("times are rounded to what can be told", () => {
-  expect(saying(vote(1, "raise"), about, [], [])).toMatchObject({ seconds: 3.1, text_hash: "h", effect: { of: "vote", vote: "raise" } });
+  expect(saying(vote(1, "raise"), about, [], [])).toMatchObject({ seconds: 3.142, text_hash: "h", effect: { of: "vote", vote: "raise" } });
 });
 
 test("an example with a vote is begun, and done once that is said", () => {

@@ -163,8 +163,10 @@ class _Guard:
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id, path = secrets.token_hex(8), _route(scope, self._settings)
+        request_id, path, root = secrets.token_hex(8), _route(scope, self._settings), self._settings.root_path
         scope = {**scope, "state": {**scope.get("state", {}), "request_id": request_id}}
+        if root:
+            scope |= {"root_path": root, "path": root + path}
         out = _Outgoing(send, request_id, path)
         body: _Incoming | None = None
         started = time.monotonic()
@@ -381,7 +383,7 @@ _HEADERS = {
 
 
 def _route(scope: Scope, settings: Settings) -> str:
-    """The path as the routes know it; servers put the root path in front."""
+    """The path as the routes know it; some proxies pass the root path on, some take it away."""
     path, root = str(scope["path"]), settings.root_path
     return path.removeprefix(root) if root and path.startswith(f"{root}/") else path
 
