@@ -262,7 +262,7 @@ class Annotator(threading.Thread):
                     assert status in (404, 409, 422), content
                     operation.outcome = "unknown" if unanswered else "fail"
                     return
-            timeout = 1.0
+            timeout = max(1.0, min(16.0, timeout * 2))  # a busy machine is not helped by impatience
             if self._end.is_set():
                 return
 

@@ -53,7 +53,7 @@ def opened(tmp_path: Path, database: str | None = None) -> Records:
 def harass(server: Server, crowd: Crowd, rounds: int, chance: random.Random) -> None:
     """Kill the server again and again, each time after it has saved something; sometimes hold it up first."""
     for number in range(rounds):
-        before, deadline = crowd.acknowledged(), time.monotonic() + 30
+        before, deadline = crowd.acknowledged(), time.monotonic() + 120
         while crowd.acknowledged() == before:
             assert time.monotonic() < deadline, "nothing can be saved any more"
             time.sleep(0.01)
