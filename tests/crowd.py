@@ -149,6 +149,12 @@ class Caller:
             self._line.close()
             raise NoAnswer from problem
 
+    def listen(self, path: str) -> http.client.HTTPResponse:
+        """An answer that goes on, as far as its beginning."""
+        self._line.timeout = 60
+        self._line.request("GET", path, headers=self._headers)
+        return self._line.getresponse()
+
     def tell(self, path: str) -> bytes:
         """What is at a path, asked for until it comes."""
         for _ in range(200):
@@ -262,7 +268,7 @@ class Annotator(threading.Thread):
                     assert status in (404, 409, 422), content
                     operation.outcome = "unknown" if unanswered else "fail"
                     return
-            timeout = 1.0
+            timeout = max(1.0, min(16.0, timeout * 2))  # a busy machine is not helped by impatience
             if self._end.is_set():
                 return
 

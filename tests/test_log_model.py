@@ -20,7 +20,7 @@ from unhans.shapes import Filter
 from unhans.types import Example, Feedback, Relabel, Review, WordVote
 
 PEOPLE = ("ann", "bob", "eve")
-EXAMPLES = tuple(Example(f"e{n}", "good and bad") for n in range(4))
+EXAMPLES = tuple(Example(f"e{n}", "good and bad") for n in range(3))
 people = st.sampled_from(PEOPLE)
 examples = st.sampled_from([example.id for example in EXAMPLES])
 reviews = st.builds(Review, examples, st.sampled_from(["done", "skipped", "flagged"]))
@@ -92,6 +92,14 @@ class Judging(RuleBasedStateMachine):
 
     @rule(author=people, says=answers)
     def answer(self, author, says):
+        self.save(author, says)
+
+    @rule(example=examples, state=st.sampled_from(["done", "flagged"]))
+    def all_agree(self, example, state):
+        for author in PEOPLE:
+            self.save(author, Review(example, state))
+
+    def save(self, author, says):
         entry = self.entry(author, says)
         stored = self.log.add(entry, key=entry.id)
         assert (stored.entry, stored.standing, stored.known) == (entry, entry, False)
@@ -167,8 +175,18 @@ class Judging(RuleBasedStateMachine):
         for one in new:
             self.model.add(one, f"import-{one.id}")
 
-    @rule(author=people, overlap=st.integers(1, 2), after=st.none() | st.integers(0, 3))
+    @rule(author=people, overlap=st.integers(1, 2), after=st.none() | st.integers(0, 2))
     def reserve(self, author, overlap, after):
+        self.look_for_work(author, overlap, after)
+
+    @rule(leaves=people, comes=people)
+    def somebody_leaves(self, leaves, comes):
+        self.look_for_work(leaves, 1, None)
+        self.look_for_work(comes, 1, None)
+        self.now += RESERVED_SECONDS
+        self.look_for_work(comes, 1, None)
+
+    def look_for_work(self, author, overlap, after):
         held = {who: what for who, what in self.model.held.items() if who != author and what[1] > self.now}
         holding = self.model.holding().values()
         reviewed = [(one.author, one.says) for one in holding if isinstance(one.says, Review)]
@@ -218,4 +236,4 @@ class Judging(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_log_comes_to_what_a_dictionary_comes_to(kind):
     machine = type(kind, (Judging,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=25))
+    run_state_machine_as_test(machine, settings=settings(max_examples=15, stateful_step_count=30))
