@@ -431,7 +431,7 @@ def test_accounts_are_made_listed_and_removed(served):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["user", "add", "eve", "--password", "short"], 2, "10 characters"),
+        (["user", "add", "eve", "--password", "short"], 2, "10 to 500 characters"),
         (["user", "add", "eve", "--project", "nothing", "--password", "long enough it is"], 2, "There is: p"),
         (["user", "add", "no name", "--password", "long enough it is"], 2, "letters, digits"),
         (["user", "remove", "nobody"], 3, ""),
@@ -474,7 +474,7 @@ def copied(project, tmp_path, monkeypatch):
         (["--host", "0.0.0.0", "--allowed-host", "x.org"], 2, "unhans user add"),
         (["--root-path", "no-slash"], 2, "--root-path"),
         (["--allowed-host", "a b"], 2, "--allowed-host"),
-        (["--database", "mysql://x/y"], 3, "PostgreSQL"),
+        (["--database", "postgresql+psycopg://localhost/x"], 3, "Leave --database"),
     ],
     ids=str,
 )

@@ -345,6 +345,8 @@ def test_a_project_on_a_server_asks_for_the_server(tmp_path):
     with fresh(tmp_path, "postgresql") as project:
         with pytest.raises(ProjectProblem, match="--database"):
             Records.open(project.folder)
+        with fresh(tmp_path / "other") as other, pytest.raises(ProjectProblem, match="Leave --database"):
+            Records.open(other.folder, database=address("postgresql"))
         assert "postgresql" not in (project.folder / "project.json").read_text()
         project.store.drop()
 

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from unhans.artefacts import Artefacts
 from unhans.errors import BadOption, NotFound, ProjectProblem
 from unhans.jobs import Jobs
-from unhans.records import FACTS, Records, read_facts
+from unhans.records import FACTS, Records, check_database, read_facts
 from unhans.shapes import Upload
 from unhans.store import FILE, Store
 from unhans.store.schema import uploads, users
@@ -296,12 +296,9 @@ def _own_store(root: Path, database: str | None) -> Store:
         raise ProjectProblem(
             f"The folder {root} cannot be used ({type(error).__name__}). Nothing was changed."
         ) from error
-    if schema is not None and database is None:
-        raise ProjectProblem(
-            f"{root} keeps its records on a PostgreSQL server. Give its address with --database or UNHANS_DATABASE."
-        )
+    check_database(root, schema, database)
     known = mark.exists()
-    store = Store.open(root, database=database if schema else None, schema=schema or "unhans", create=not known)
+    store = Store.open(root, database=database, schema=schema or "unhans", create=not known)
     if not known:
         mark.write_text(json.dumps({"format": _FORMAT, "schema": schema}), encoding="utf-8")
     return store

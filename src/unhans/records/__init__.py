@@ -71,11 +71,8 @@ class Records:
         path = Path(folder).expanduser()
         facts = read_facts(path)
         schema = facts["schema"]
-        if schema is not None and database is None:
-            raise ProjectProblem(
-                f"{path} keeps its records on a PostgreSQL server. Give its address with --database or UNHANS_DATABASE."
-            )
-        store = Store.open(path, database=database if schema else None, schema=schema or "unhans")
+        check_database(path, schema, database)
+        store = Store.open(path, database=database, schema=schema or "unhans")
         project = cls(path, facts, store)
         try:
             project.revisions  # noqa: B018 - a project without a readable model is told of now
@@ -319,6 +316,18 @@ class Records:
     def _check_label(self, label: str) -> None:
         if label not in self.labels:
             raise NotFound("The model has no such label.")
+
+
+def check_database(folder: Path, schema: str | None, database: str | None) -> None:
+    """Refuse to look for records where they are not."""
+    if schema is not None and database is None:
+        raise ProjectProblem(
+            f"{folder} keeps its records on a PostgreSQL server. Give its address with --database or UNHANS_DATABASE."
+        )
+    if schema is None and database is not None:
+        raise ProjectProblem(
+            f"{folder} keeps its records in itself, not on a server. Leave --database and UNHANS_DATABASE out."
+        )
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
