@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +191,7 @@ DAMAGE = {
     "missing": (lambda folder: (folder / "unhans.sqlite").unlink(), "missing"),
     "not a database": (lambda folder: (folder / "unhans.sqlite").write_bytes(b"hello" * 1000), "damaged"),
     "newer": (newer, "newer version"),
-    "empty": (no_tables, "no tables"),
+    "empty": (no_tables, "is empty"),
     "cut off": (cut, "damaged"),
 }
 
@@ -217,11 +216,7 @@ def test_a_database_that_cannot_be_used_is_told_of_and_never_made_anew(
             assert says in told.output
             assert len(told.output.strip().splitlines()) == 1
             assert "Traceback" not in told.output
-    if which == "empty":  # the library may write that it is a database, but no tables
-        with closing(sqlite3.connect(file)) as connection:
-            assert not connection.execute("SELECT * FROM sqlite_master").fetchall()
-    else:
-        assert (file.read_bytes() if file.exists() else None) == before
+    assert (file.read_bytes() if file.exists() else None) == before
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 2}', '{"format": 99, "name": "x"}', "\x00"])
