@@ -272,3 +272,24 @@ def test_a_folder_where_nothing_can_be_made_is_told(tmp_path):
 def test_batches_are_full_but_for_the_last():
     assert list(batches(range(5), 2)) == [[0, 1], [2, 3], [4]]
     assert list(batches([], 2)) == []
+
+
+def test_a_file_that_was_deleted_meanwhile_is_missed_and_not_made_anew(file):
+    with Store.open(file.parent) as one:
+        one.write(put("b"))
+        one._reader.dispose()
+        one._writer.dispose()
+        for path in file.parent.iterdir():
+            path.unlink()
+        with pytest.raises(ProjectProblem, match="cannot be opened"):
+            one.write(put("c"))
+        assert not file.exists()
+
+
+def test_folders_may_have_odd_names(tmp_path):
+    folder = tmp_path / "a b?c#d%20é&mode=memory"
+    with Store.open(folder, create=True) as one:
+        one.write(put("a"))
+    assert (folder / FILE).stat().st_size
+    with Store.open(folder) as one:
+        assert names(one) == {"a"}

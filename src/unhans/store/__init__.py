@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
@@ -44,8 +45,8 @@ _SCHEMA = re.compile(r"[a-z][a-z0-9_]{0,62}")
 class Store:
     """One set of tables. Open it with `Store.open`; close it, or use it in a `with`."""
 
-    def __init__(self, reader: Engine, writer: Engine, name: str) -> None:
-        self._reader, self._writer, self.name = reader, writer, name
+    def __init__(self, reader: Engine, writer: Engine, name: str, file: Path | None = None) -> None:
+        self._reader, self._writer, self.name, self._file = reader, writer, name, file
         self._grouped: _GroupWriter | None = None
         self._starting = threading.Lock()
 
@@ -88,13 +89,11 @@ class Store:
 
     def backup(self, file: Path) -> None:
         """A copy of the tables as they are at one moment, while others go on writing. SQLite only."""
-        if not self.is_sqlite:
+        if self._file is None:
             raise ProjectProblem(
                 "A PostgreSQL database is backed up with pg_dump; `unhans backup` copies SQLite files."
             )
-        source, target = self._writer.url.database, file
-        assert source is not None
-        copy_sqlite(Path(source), target)
+        copy_sqlite(self._file, file)
 
     def check(self) -> str | None:
         """None if the tables are whole, or what is wrong with them."""
@@ -226,14 +225,17 @@ def _sqlite(file: Path, create: bool) -> Store:
         raise ProjectProblem(
             f"The database {file.name} is missing from {file.parent}. Nothing was changed; bring it back from a backup."
         )
-    reader = sa.create_engine(f"sqlite:///{file}", pool_size=8, max_overflow=32)
-    writer = sa.create_engine(f"sqlite:///{file}", pool_size=1, max_overflow=8)
+    # "rw": a file that was deleted meanwhile is missed, not made anew
+    location = f"file:{quote(str(file.resolve()))}"
+    address = sa.URL.create("sqlite", database=location, query={"mode": "rw", "uri": "true"})
+    reader = sa.create_engine(address, pool_size=8, max_overflow=32)
+    writer = sa.create_engine(address, pool_size=1, max_overflow=8)
     for engine, begin in ((reader, "BEGIN"), (writer, "BEGIN IMMEDIATE")):
         sa.event.listen(engine, "connect", _set_up_reader if engine is reader else _set_up_writer)
         # Python's driver would begin for itself, deferred and only before some statements: transactions that read first
         # and write later then fail at once when another writes
         sa.event.listen(engine, "begin", lambda connection, begin=begin: connection.exec_driver_sql(begin))
-    return Store(reader, writer, file.name)
+    return Store(reader, writer, file.name, file)
 
 
 def _set_up_reader(connection: Any, record: Any) -> None:
@@ -337,7 +339,7 @@ def _told() -> Iterator[None]:
             or state in ("40001", "40P01", "57P01", "57P02", "57P03")
             or (isinstance(error, OperationalError) and not state)
         ):
-            raise _Lost("The database cannot be reached. Nothing was stored; try again in a moment.") from error
+            raise _Lost("The database cannot be reached. Try again in a moment: an answer is stored once.") from error
         raise
 
 
