@@ -54,7 +54,7 @@ def test_the_workbench_finds_predictions_explanations_and_ranked_words(told):
         assert known.predicted == known.examples
         assert {label for one in known.explained for label in one.ranked} == {"negative", "positive"}
         assert any(one.target is None and one.count == 300 for one in known.explained)
-        assert project.word_page("positive", author="me").items[0].word == "imax"
+        assert project.word_page("positive", author="me", sees_others=True).items[0].word == "imax"
 
 
 def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):

@@ -370,26 +370,26 @@ def test_a_sample_is_drawn_by_its_seed_and_keeps_the_order():
 def test_ranked_words_are_kept_with_their_suspects_and_shown_a_page_at_a_time(project):
     many = [Example(str(n), f"The soup {n} was cold", label="negative") for n in range(8)]
     ranking, worst = project.rank("positive", examples=many)
-    page = project.word_page("positive", author="me", limit=2, order="total")
+    page = project.word_page("positive", author="me", sees_others=True, limit=2, order="total")
     assert page.total == len(ranking.words)
     seen = list(page.items)
     while page.next:
-        page = project.word_page("positive", author="me", limit=2, order="total", cursor=page.next)
+        page = project.word_page("positive", author="me", sees_others=True, limit=2, order="total", cursor=page.next)
         seen += page.items
     assert [row.word for row in seen] == [row.word for row in ranking.words]
     ranked = {row.word for row in ranking.words}  # rare words are not
     damage = {one.word: one.damage for one in worst.words if one.word in ranked}
     assert {row.word: row.damage for row in seen if row.damage is not None} == damage
-    first = project.word_page("positive", author="me", order="damage").items[0]
+    first = project.word_page("positive", author="me", sees_others=True, order="damage").items[0]
     assert first.damage == max(damage.values())
-    assert project.word_page("negative", author="me").explained is None
+    assert project.word_page("negative", author="me", sees_others=True).explained is None
 
 
 def test_a_second_ranking_takes_the_place_of_the_first(project):
     for n in (8, 4):
         many = [Example(str(k), f"The soup {k} was cold", label="negative") for k in range(n)]
         project.rank("positive", examples=many)
-    assert {row.count for row in project.word_page("positive", author="me").items} == {4}
+    assert {row.count for row in project.word_page("positive", author="me", sees_others=True).items} == {4}
 
 
 def test_the_methods_are_described_for_those_who_cannot_load_them(project):

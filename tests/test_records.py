@@ -222,10 +222,13 @@ def test_feedback_on_another_text_or_revision_is_stale(records):
 
 def test_votes_on_a_word_everywhere_and_here_are_told_apart(records):
     say(records, "she", WordVote("was", "positive", "lower"))
-    assert records.log.votes_on(["Was", "film"], "positive", "she") == {"Was": ("lower", 2, 1), "film": (None, 0, 0)}
-    view = records.word_view("was", "positive", author="she")
+    assert records.log.votes_on(["Was", "film"], "positive", "she", sees_others=True) == {
+        "Was": ("lower", 2, 1),
+        "film": (None, 0, 0),
+    }
+    view = records.word_view("was", "positive", author="she", sees_others=True)
     assert (view.raised_here, view.lowered_here, view.opinion.feedback.says.vote) == (2, 1, "lower")
-    assert records.word_view("was", "negative", author="she").opinion is None
+    assert records.word_view("was", "negative", author="she", sees_others=True).opinion is None
 
 
 def test_settings_are_kept(records):

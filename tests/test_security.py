@@ -674,7 +674,7 @@ def test_every_failure_has_the_one_shape(site, error, status, code):
 
 
 def test_every_kind_of_our_errors_has_a_status_of_its_own_choosing(site):
-    for kind in errors.UnhansError.__subclasses__():
+    for kind in (kind for kind in errors.UnhansError.__subclasses__() if kind.__module__ == errors.__name__):
         RAISED["it"] = kind("x")
         assert call(site, "GET", "/api/raise/it").error["code"] != "refused", kind
 
@@ -907,7 +907,7 @@ def test_other_addresses_need_accounts_and_a_name(host, accounts, names):
         check_bind(host, accounts, names)
     assert "--host" in str(error.value)
     assert "--allowed-host" in str(error.value)
-    assert "people add" in str(error.value)
+    assert "user add" in str(error.value)
     check_bind(host, True, ("example.org",))
 
 
