@@ -72,9 +72,7 @@ def words_of(person: Person, project: str, place: int) -> tuple[str, list[str]]:
 # -- alone
 
 
-def test_the_printed_link_leads_through_the_tour_to_the_first_example(
-    films: Path, tmp_path: Path, seat: Seat
-) -> None:
+def test_the_printed_link_leads_through_the_tour_to_the_first_example(films: Path, tmp_path: Path, seat: Seat) -> None:
     copy_project(films, tmp_path, "films")
     with serving(tmp_path, "--no-worker") as server:
         desk = seat(at=server)
@@ -82,7 +80,9 @@ def test_the_printed_link_leads_through_the_tour_to_the_first_example(
         page.goto(server.link)
         assert "token" not in page.url
         dialog = page.get_by_role("dialog", name="A short tour")
-        for step, name in enumerate(["What the model leans on", "Say what should count", "Here or everywhere", "Nothing is lost"], 1):
+        for step, name in enumerate(
+            ["What the model leans on", "Say what should count", "Here or everywhere", "Nothing is lost"], 1
+        ):
             expect(dialog.get_by_text(f"Step {step} of 4")).to_be_visible()
             expect(dialog.get_by_role("heading", name=name)).to_be_visible()
             page.keyboard.press("Tab")
@@ -220,7 +220,9 @@ def test_a_vote_against_votes_on_single_texts_says_so(desk: Ann) -> None:
     window, ann, project = desk
     place = next(
         row["place"]
-        for row in ann.ask("GET", f"api/projects/{project}/examples", params={"word": SHORTCUT, "label": "positive"})["items"]
+        for row in ann.ask("GET", f"api/projects/{project}/examples", params={"word": SHORTCUT, "label": "positive"})[
+            "items"
+        ]
         if row["place"] < 40
     )
     ann.vote(project, SHORTCUT, "raise", place)
@@ -326,7 +328,11 @@ def test_a_key_of_ones_own_works_and_the_theme_keeps_the_place(desk: Ann) -> Non
 
 def test_a_killed_server_loses_nothing_and_gets_every_answer_once(films: Path, tmp_path: Path, seat: Seat) -> None:
     copy_project(films, tmp_path, "films")
-    with serving(tmp_path, "--no-worker") as server, owner(server) as admin, member(server, admin, "ann", ["films"]) as ann:
+    with (
+        serving(tmp_path, "--no-worker") as server,
+        owner(server) as admin,
+        member(server, admin, "ann", ["films"]) as ann,
+    ):
         desk = seat(ann, at=server)
         desk.provokes(GONE)
         page = desk.page
@@ -488,7 +494,9 @@ def test_the_team_screen_shows_agreement_and_settles_a_disagreement(
     row = page.get_by_role("region", name="Who did what").get_by_role("row", name=re.compile(ann.name))
     expect(row.get_by_role("cell").nth(1)).to_have_text("6")
     expect(row).to_contain_text("30 s")
-    alpha = next(one for one in boss.ask("GET", f"api/projects/{project}/team")["agreement"] if one["kind"] == "word_vote")
+    alpha = next(
+        one for one in boss.ask("GET", f"api/projects/{project}/team")["agreement"] if one["kind"] == "word_vote"
+    )
     assert 0 < alpha["alpha"] < 1
     expect(page.get_by_text(f"{alpha['alpha']:.2f}").first).to_be_attached()
     question = page.get_by_role("region", name="Disagreements to settle")
@@ -534,7 +542,11 @@ def test_a_model_and_a_table_become_a_project(boss: Person, seat: Seat, tmp_path
     tiny.save_folder(tmp_path / "model")
     model = shutil.make_archive(str(tmp_path / "tiny-model"), "zip", tmp_path / "model")
     table = tmp_path / "few-texts.csv"
-    rows = [["comment", "sentiment"], *([text, ("bad", "positive")[n % 2]] for n, text in enumerate(tiny.SENTENCES)), ["", "bad"]]
+    rows = [
+        ["comment", "sentiment"],
+        *([text, ("bad", "positive")[n % 2]] for n, text in enumerate(tiny.SENTENCES)),
+        ["", "bad"],
+    ]
     with table.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows)
     desk = seat(boss)
