@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import expect
-from workbench import SHORTCUT, Desk, Person, Server, film_classifier, film_reviews, make_project, member
 
 from unhans.data import read
 from unhans.types import Example
+from workbench import SHORTCUT, Desk, Person, Server, film_classifier, film_reviews, make_project, member
 
 TITLE = "Film reviews with a planted shortcut"
 GUIDELINES = """## What to mark
@@ -46,7 +46,8 @@ def make_judged(folder: Path, *, examples: int, explained: int) -> tuple[Path, P
     model = film_classifier(texts)
     table = folder / "reviews.csv"
     rows: list[Sequence[str | None]] = [(one.text, one.label, one.split, one.group) for one in texts[:examples]]
-    odd = rows[: examples // 20] + [
+    odd = [
+        *rows[: examples // 20],
         (rows[0][0], "negative", "test", "films"),
         (rows[1][0], rows[1][1], "test", "films"),
         ("", "positive", "train", "films"),

@@ -104,7 +104,7 @@ class Server:
     port: int = 0
     link: str = ""  # with the token, as it is printed
     process: subprocess.Popen[str] | None = None
-    said: Any = field(default_factory=lambda: tempfile.TemporaryFile("w+"))  # what it wrote to its error stream
+    said: Any = field(default_factory=lambda: tempfile.TemporaryFile("w+"))  # its error stream  # noqa: SIM115
 
     @property
     def address(self) -> str:
@@ -127,14 +127,16 @@ class Server:
 
     def kill(self) -> None:
         """Without a chance to tidy up."""
-        assert self.process and self.process.stdout
+        assert self.process
+        assert self.process.stdout
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
 
     def stop(self) -> None:
         """As Ctrl-C does; a server that was killed is gone already."""
-        assert self.process and self.process.stdout
+        assert self.process
+        assert self.process.stdout
         if self.process.poll() is None:
             self.process.terminate()
             try:

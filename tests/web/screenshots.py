@@ -43,10 +43,10 @@ def main(output: Path) -> None:
                         if "menu" not in name:  # which closes when the window changes
                             tall = int(desk.page.evaluate("() => document.documentElement.scrollHeight"))
                             desk.page.set_viewport_size({"width": width, "height": min(6000, max(height, tall))})
-                        desk.page.evaluate("() => window.scrollTo(0, 0)")
+                            desk.page.evaluate("() => window.scrollTo(0, 0)")
                         desk.page.screenshot(path=output / f"{name}-{theme}-{width}.png")
                         desk.page.context.close()
-                print(name, flush=True)
+                print(name, flush=True)  # noqa: T201
             browser.close()
 
 

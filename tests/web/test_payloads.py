@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from workbench import Desk, Person, Server, make_project
 
 from unhans.data import read
 from unhans.scratch import fresh_classifier
 from unhans.types import Example
+from workbench import Desk, Person, Server, make_project
 
 Seat = Callable[..., Desk]
 HIT = "window.hit=1"
@@ -71,7 +71,7 @@ def odd(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory) 
     (server.folder / ".odd").rename(server.folder / "odd")
     boss.settings(
         "odd",
-        guidelines=f"# {PAYLOADS[0]}\n\n{PAYLOADS[1]} [link](javascript:{HIT}) ![i](http://127.0.0.1:9/x.png) {PAYLOADS[2]}",
+        guidelines=f"# {PAYLOADS[0]}\n\n{PAYLOADS[1]} [link](javascript:{HIT}) ![i](http://127.0.0.1:9/x) {PAYLOADS[2]}",
     )
     for place, payload in enumerate(PAYLOADS[:6]):
         boss.review("odd", place, "flagged", note=payload)
@@ -164,7 +164,7 @@ def test_nothing_in_the_data_becomes_markup_on_any_screen(odd: Odd, seat: Seat, 
 
 def test_odd_labels_can_be_voted_about(odd: Odd, seat: Seat) -> None:
     desk = seat(odd.boss, at=odd.server)
-    for place, label in enumerate(LABELS):
+    for place in range(len(LABELS)):
         desk.go(f"/p/{odd.name}/examples/{place}?correct=any")
         desk.place()
         desk.press("ArrowRight", "+")
@@ -232,7 +232,9 @@ def test_arrows_follow_the_direction_of_the_text(strange: Odd, seat: Seat) -> No
 def test_chinese_and_emoji_are_cut_where_words_end(strange: Odd, seat: Seat) -> None:
     desk = at(strange, seat, 3)
     texts = desk.page.locator("[data-at] bdi").all_inner_texts()
-    assert "love" in texts and "😀" in texts and "👨‍👩‍👧" in texts
+    assert "love" in texts
+    assert "😀" in texts
+    assert "👨‍👩‍👧" in texts
     desk.go("/p/strange/examples/2?correct=any")
     desk.place()
     expect(desk.page.locator("[data-at]").first).to_be_visible()

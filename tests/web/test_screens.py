@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+
 from screens import SCREENS, Stage, make_judged, set_stage
 from workbench import AXE, NARROW, NARROWEST, WIDE, Desk, Person, Server
 
@@ -29,7 +30,7 @@ def person_of(stage: Stage, who: str) -> Person | None:
 def violations(page: Page) -> list[str]:
     """What axe has to say against the page as it stands."""
     found: list[dict[str, Any]] = page.evaluate(
-        "(standards) => axe.run(document, {runOnly: standards, resultTypes: ['violations']}).then((all) => all.violations)",
+        "(standards) => axe.run({runOnly: standards, resultTypes: ['violations']}).then((all) => all.violations)",
         STANDARDS,
     )
     return [
@@ -90,7 +91,8 @@ def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> 
         if told["what"].startswith("<body"):  # past the end; the next Tab begins anew
             continue
         seen.add(told["what"])
-        assert told["ring"] and told["inside"], told
+        assert told["ring"], told
+        assert told["inside"], told
     assert len(seen) > 10, "Tab goes on"
 
 
