@@ -71,7 +71,7 @@ def odd(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory) 
     (server.folder / ".odd").rename(server.folder / "odd")
     boss.settings(
         "odd",
-        guidelines=f"# {PAYLOADS[0]}\n\n{PAYLOADS[1]} [link](javascript:{HIT}) ![i](http://127.0.0.1:9/x) {PAYLOADS[2]}",
+        guidelines=f"# {PAYLOADS[0]}\n\n{PAYLOADS[1]} [link](javascript:{HIT}) ![i](http://127.0.0.1/x) {PAYLOADS[2]}",
     )
     for place, payload in enumerate(PAYLOADS[:6]):
         boss.review("odd", place, "flagged", note=payload)
