@@ -1,4 +1,4 @@
-"""What all browser tests share: the built page, Chromium, one server with a worker, people, and a project for each test."""
+"""What all browser tests share: the built page, Chromium, one server with its worker, people, a project for each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
 from workbench import (
     STATIC,
     Desk,

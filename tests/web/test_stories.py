@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny
 from playwright.sync_api import Page, expect
+
+import tiny
 from proxies import proxy
 from workbench import PASSWORD, SHORTCUT, Desk, Person, Server, copy_project, member, owner, serving
 
 Seat = Callable[..., Desk]
 Somebody = Callable[..., Person]
 Ann = tuple[Desk, Person, str]
-GONE = r"ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NETWORK_CHANGED|ABORTED|INCOMPLETE_CHUNKED_ENCODING|SOCKET_NOT_CONNECTED)"
+GONE = r"ERR_(CONNECTION_|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NETWORK_CHANGED|INCOMPLETE_CHUNKED|SOCKET_NOT_CONNECTED)"
 REFUSED = r"status of %d"
 
 
@@ -72,9 +73,7 @@ def words_of(person: Person, project: str, place: int) -> tuple[str, list[str]]:
 # -- alone
 
 
-def test_the_printed_link_leads_through_the_tour_to_the_first_example(
-    films: Path, tmp_path: Path, seat: Seat
-) -> None:
+def test_the_printed_link_leads_through_the_tour_to_the_first_example(films: Path, tmp_path: Path, seat: Seat) -> None:
     copy_project(films, tmp_path, "films")
     with serving(tmp_path, "--no-worker") as server:
         desk = seat(at=server)
@@ -82,7 +81,9 @@ def test_the_printed_link_leads_through_the_tour_to_the_first_example(
         page.goto(server.link)
         assert "token" not in page.url
         dialog = page.get_by_role("dialog", name="A short tour")
-        for step, name in enumerate(["What the model leans on", "Say what should count", "Here or everywhere", "Nothing is lost"], 1):
+        for step, name in enumerate(
+            ["What the model leans on", "Say what should count", "Here or everywhere", "Nothing is lost"], 1
+        ):
             expect(dialog.get_by_text(f"Step {step} of 4")).to_be_visible()
             expect(dialog.get_by_role("heading", name=name)).to_be_visible()
             page.keyboard.press("Tab")
@@ -100,7 +101,7 @@ def test_the_printed_link_leads_through_the_tour_to_the_first_example(
         page.context.close()  # before the server goes, which the page would complain about
 
 
-def test_ten_examples_are_judged_by_keyboard_alone(desk: Ann) -> None:
+def test_ten_examples_are_judged_by_keyboard_alone(desk: Ann) -> None:  # noqa: PLR0915
     window, ann, project = desk
     page = window.page
     expected: list[tuple[Any, ...]] = []
@@ -220,7 +221,9 @@ def test_a_vote_against_votes_on_single_texts_says_so(desk: Ann) -> None:
     window, ann, project = desk
     place = next(
         row["place"]
-        for row in ann.ask("GET", f"api/projects/{project}/examples", params={"word": SHORTCUT, "label": "positive"})["items"]
+        for row in ann.ask("GET", f"api/projects/{project}/examples", params={"word": SHORTCUT, "label": "positive"})[
+            "items"
+        ]
         if row["place"] < 40
     )
     ann.vote(project, SHORTCUT, "raise", place)
@@ -238,7 +241,8 @@ def test_a_reload_keeps_example_filter_view_and_marks(desk: Ann) -> None:
     expect(word(page, 0)).to_have_class(re.compile(r"\blower\b"))
     window.saved()
     address = page.url
-    assert "label=positive" in address and "view=bars" in address
+    assert "label=positive" in address
+    assert "view=bars" in address
     heading = page.get_by_role("heading", level=1).inner_text()
     page.reload()
     window.place()
@@ -326,7 +330,11 @@ def test_a_key_of_ones_own_works_and_the_theme_keeps_the_place(desk: Ann) -> Non
 
 def test_a_killed_server_loses_nothing_and_gets_every_answer_once(films: Path, tmp_path: Path, seat: Seat) -> None:
     copy_project(films, tmp_path, "films")
-    with serving(tmp_path, "--no-worker") as server, owner(server) as admin, member(server, admin, "ann", ["films"]) as ann:
+    with (
+        serving(tmp_path, "--no-worker") as server,
+        owner(server) as admin,
+        member(server, admin, "ann", ["films"]) as ann,
+    ):
         desk = seat(ann, at=server)
         desk.provokes(GONE)
         page = desk.page
@@ -414,7 +422,7 @@ def test_two_devices_that_differ_are_asked_which_answer_counts(desk: Ann, seat: 
 
 
 def test_another_tab_shows_what_was_said_in_this_one(desk: Ann, seat: Seat) -> None:
-    window, ann, project = desk
+    window, _, project = desk
     first = start(window, project)
     other = seat(context=window.page.context)
     other.go(f"/p/{project}/examples/{first}")
@@ -488,7 +496,9 @@ def test_the_team_screen_shows_agreement_and_settles_a_disagreement(
     row = page.get_by_role("region", name="Who did what").get_by_role("row", name=re.compile(ann.name))
     expect(row.get_by_role("cell").nth(1)).to_have_text("6")
     expect(row).to_contain_text("30 s")
-    alpha = next(one for one in boss.ask("GET", f"api/projects/{project}/team")["agreement"] if one["kind"] == "word_vote")
+    alpha = next(
+        one for one in boss.ask("GET", f"api/projects/{project}/team")["agreement"] if one["kind"] == "word_vote"
+    )
     assert 0 < alpha["alpha"] < 1
     expect(page.get_by_text(f"{alpha['alpha']:.2f}").first).to_be_attached()
     question = page.get_by_role("region", name="Disagreements to settle")
@@ -498,7 +508,7 @@ def test_the_team_screen_shows_agreement_and_settles_a_disagreement(
     assert boss.ask("GET", f"api/projects/{project}/team")["disagreements"][0]["settled"] == "raise"
 
 
-def test_feedback_goes_out_and_comes_in_again(
+def test_feedback_goes_out_and_comes_in_again(  # noqa: PLR0917
     boss: Person, project: str, films: Path, server: Server, somebody: Somebody, seat: Seat, tmp_path: Path
 ) -> None:
     ann = somebody("ann", project)
@@ -515,7 +525,8 @@ def test_feedback_goes_out_and_comes_in_again(
     entries = [json.loads(line) for line in files["JSON lines"].read_text(encoding="utf-8").splitlines()]
     assert len([one for one in entries if "says" in one]) == 3
     cells = [cell for row in csv.reader(files["CSV"].read_text(encoding="utf-8-sig").splitlines()) for cell in row]
-    assert "'=1+1" in cells and "=1+1" not in cells
+    assert "'=1+1" in cells
+    assert "=1+1" not in cells
 
     other = copy_project(films, server.folder, f"{project}-back")
     page = seat(boss).go(f"/p/{other}/team")
@@ -534,7 +545,11 @@ def test_a_model_and_a_table_become_a_project(boss: Person, seat: Seat, tmp_path
     tiny.save_folder(tmp_path / "model")
     model = shutil.make_archive(str(tmp_path / "tiny-model"), "zip", tmp_path / "model")
     table = tmp_path / "few-texts.csv"
-    rows = [["comment", "sentiment"], *([text, ("bad", "positive")[n % 2]] for n, text in enumerate(tiny.SENTENCES)), ["", "bad"]]
+    rows = [
+        ["comment", "sentiment"],
+        *([text, ("bad", "positive")[n % 2]] for n, text in enumerate(tiny.SENTENCES)),
+        ["", "bad"],
+    ]
     with table.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows)
     desk = seat(boss)

@@ -43,9 +43,9 @@ export async function setPreference(name: string, value: unknown): Promise<void>
   }
 }
 
+const asTheme = (value: unknown): Theme => (value === "light" || value === "dark" ? value : "system");
 const THEME = "unhans.theme"; // also kept in the browser, so that the page does not flash in the wrong one
-const remembered = localStorage.getItem(THEME);
-export const theme = ref<Theme>(remembered === "light" || remembered === "dark" ? remembered : "system");
+export const theme = ref<Theme>(asTheme(localStorage.getItem(THEME)));
 const systemDark = window.matchMedia?.("(prefers-color-scheme: dark)");
 const prefersDark = ref(systemDark?.matches ?? false);
 systemDark?.addEventListener("change", (event) => (prefersDark.value = event.matches));
@@ -56,7 +56,7 @@ watch(theme, (chosen) => {
   localStorage.setItem(THEME, chosen);
 }, { immediate: true });
 watch(me, (person, before) => {
-  if (person && person.name !== before?.name) theme.value = preference<Theme>("theme", theme.value);
+  if (person && person.name !== before?.name) theme.value = asTheme(preference("theme", theme.value));
 });
 
 export function setTheme(chosen: Theme): void {

@@ -12,9 +12,15 @@ export default defineComponent({
     h(
       "div",
       { class: "markdown" },
-      parseMarkdown(props.source).map((one) => block(one, props.level)),
+      below(parseMarkdown(props.source), props.level),
     ),
 });
+
+/** The highest heading of a text stands directly below the page's own, whatever its writer began with. */
+function below(blocks: Block[], level: number): VNodeChild[] {
+  const highest = Math.min(...blocks.map((one) => (one.kind === "heading" ? one.level : 6)));
+  return blocks.map((one) => block(one, level - highest + 1));
+}
 
 function block(one: Block, level: number): VNodeChild {
   switch (one.kind) {

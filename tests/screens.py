@@ -1,0 +1,316 @@
+"""Every screen and its main states, and how to get there: for the checks of how they look, and for the pictures."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from unhans.data import read
+from unhans.types import Example
+from workbench import SHORTCUT, Desk, Person, Server, film_classifier, film_reviews, make_project, member
+
+TITLE = "Film reviews with a planted shortcut"
+GUIDELINES = """## What to mark
+
+Mark the words that *should* decide, and those that should not:
+
+- **raise** what praises or blames the film
+- **lower** names, places and technical words such as `imax`
+
+Skip texts you cannot judge."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A server with a project that two people have judged, and somebody without a project."""
+
+    server: Server
+    boss: Person
+    ann: Person
+    guest: Person  # of no project
+    project: str
+    bare: str  # a project without explanations
+    folder: Path  # for files to send
+
+
+def make_judged(folder: Path, *, examples: int, explained: int) -> tuple[Path, Path]:
+    """Two project folders to copy from: one with explanations and doubtful data, one with neither."""
+    texts = film_reviews(max(600, 2 * examples))
+    model = film_classifier(texts)
+    table = folder / "reviews.csv"
+    rows: list[Sequence[str | None]] = [(one.text, one.label, one.split, one.group) for one in texts[:examples]]
+    odd = [
+        *rows[: examples // 20],
+        (rows[0][0], "negative", "test", "films"),
+        (rows[1][0], rows[1][1], "test", "films"),
+        ("", "positive", "train", "films"),
+        (" ", "negative", "train", "films"),
+        ("go\u200bod film, see the [MASK]", "positive", "test", "films"),
+    ]
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label", "split", "group"), *rows, *odd])
+    judged = make_project(folder / "judged", model, read(table), explained=explained, title=TITLE)
+    few = [Example("a", "A wonderful film.", label="positive"), Example("b", "A dull film.", label="negative")]
+    bare = make_project(folder / "bare", model, few, explained=0, title="Not explained yet")
+    return judged, bare
+
+
+@contextmanager
+def set_stage(server: Server, boss: Person, templates: tuple[Path, Path], folder: Path, name: str) -> Iterator[Stage]:
+    """Put the projects into the workspace and let two people judge."""
+    for template, project in zip(templates, (name, f"{name}-bare"), strict=True):
+        shutil.copytree(template, server.folder / f".{project}")
+        (server.folder / f".{project}").rename(server.folder / project)
+    with ExitStack() as stack:
+        ann = stack.enter_context(member(server, boss, f"ann-{name}", [name]))
+        ben = stack.enter_context(member(server, boss, f"ben-{name}", [name]))
+        guest = stack.enter_context(member(server, boss, f"guest-{name}", []))
+        boss.settings(name, guidelines=GUIDELINES, overlap=2)
+        for place in range(12):
+            words = ann.view(name, place)["attribution"]["words"]
+            alone = [one for one in words if words.count(one) == 1 and one.isalpha()]
+            for n, one in enumerate(alone[:3]):
+                usual = "lower" if one == SHORTCUT or n % 2 else "raise"
+                ann.vote(name, one, usual, place)
+                ben.vote(name, one, "raise" if place in (3, 7) else usual, place)
+            state = "flagged" if place == 5 else "skipped" if place == 8 else "done"
+            ann.review(name, place, state, note="sarcasm?" if place == 5 else "", seconds=25 + 7 * place)
+            ben.review(name, place, seconds=90 - 5 * place)
+        ann.vote(name, SHORTCUT, "lower")
+        boss.vote(name, SHORTCUT, "lower")
+        yield Stage(server, boss, ann, guest, name, f"{name}-bare", folder)
+
+
+Way = Callable[[Desk, Stage], None]
+SCREENS: dict[str, tuple[str, Way]] = {}  # name → who looks, how to get there
+
+
+def _screen(name: str, who: str = "boss") -> Callable[[Way], Way]:
+    def keep(way: Way) -> Way:
+        SCREENS[name] = (who, way)
+        return way
+
+    return keep
+
+
+def _example(desk: Desk, stage: Stage, place: int = 0, query: str = "correct=any") -> None:
+    desk.go(f"/p/{stage.project}/examples/{place}?{query}")
+    desk.place()
+    expect(desk.page.get_by_role("group", name="Words of the text")).to_be_visible()
+
+
+@_screen("home")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go("/")
+
+
+@_screen("home-empty", "guest")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go("/")
+    expect(desk.page.get_by_text("No project is open to you yet.")).to_be_visible()
+
+
+@_screen("examples", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage)
+
+
+@_screen("examples-bars", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage, query="correct=any&view=bars")
+
+
+@_screen("examples-menu", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage, 13)
+    desk.page.locator("[data-at='1']").click()
+    desk.page.get_by_role("button", name=re.compile("^Everywhere")).last.click()
+    expect(desk.page.get_by_text(re.compile("^Touches")).first).to_be_visible()
+
+
+@_screen("examples-filter")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage)
+    list_button = desk.page.get_by_role("button", name=re.compile("^List and filters"))
+    if list_button.is_visible():
+        list_button.click()
+    for name in ("Filter", "More filters", "Saved slices"):
+        desk.page.locator("summary", has_text=name).first.click()
+
+
+@_screen("examples-guidelines-and-others")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage, 3)
+    desk.page.get_by_role("button", name="Guidelines").click()
+    desk.page.get_by_text(re.compile("^What others said")).click()
+    desk.page.get_by_text("all labels").click()
+
+
+@_screen("examples-note", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage, 5)
+    desk.page.get_by_role("button", name=re.compile("^Note")).click()
+
+
+@_screen("examples-keys", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage)
+    desk.press("?")
+    expect(desk.page.get_by_role("dialog")).to_be_visible()
+
+
+@_screen("examples-methods")
+def _(desk: Desk, stage: Stage) -> None:
+    _example(desk, stage)
+    desk.page.get_by_label("Explanation", exact=True).select_option("+")
+    expect(desk.page.get_by_label("Scores speak for")).to_be_visible()
+
+
+@_screen("examples-no-explanations")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/examples/0?correct=any")
+    expect(desk.page.get_by_text("No explanations yet.")).to_be_visible()
+
+
+@_screen("examples-none-fit")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/examples?contains=nobody+says+this")
+    expect(desk.page.get_by_text("Nothing left to judge here")).to_be_visible()
+
+
+@_screen("examples-missing")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("status of 404")
+    desk.go(f"/p/{stage.project}/examples/99999")
+    expect(desk.page.get_by_role("alert").first).to_be_visible()
+
+
+@_screen("project-missing")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("status of 404")
+    desk.go("/p/there-is-none/words")
+    expect(desk.page.get_by_role("heading", name="This project cannot be shown")).to_be_visible()
+
+
+@_screen("words", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/words?label=positive&word={SHORTCUT}")
+    expect(desk.page.get_by_role("heading", name=re.compile("^Current word"))).to_be_visible()
+    expect(desk.page.locator("canvas").first).to_be_visible()
+
+
+@_screen("words-none-fit")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/words?label=positive&search=nobodysaysthis")
+    expect(desk.page.get_by_text("No word fits the search.")).to_be_attached()
+
+
+@_screen("words-no-ranking")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/words")
+    expect(desk.page.get_by_text(re.compile("^No explanations yet|^No words have been ranked")).first).to_be_visible()
+
+
+@_screen("team")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/team")
+    expect(desk.page.locator("canvas").first).to_be_visible()
+    desk.page.get_by_role("button", name="Make an invitation link").click()
+    expect(desk.page.get_by_label("Invitation link")).to_be_visible()
+
+
+@_screen("team-empty")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/team")
+    expect(desk.page.get_by_text("Nobody has judged anything yet").first).to_be_visible()
+
+
+@_screen("problems")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/problems")
+    expect(desk.page.get_by_role("heading", name=re.compile("^Set aside"))).to_be_visible()
+
+
+@_screen("problems-none")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/problems")
+    expect(desk.page.get_by_text("Nothing doubtful was found")).to_be_visible()
+
+
+@_screen("project-settings")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/settings")
+
+
+@_screen("settings", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go("/settings")
+
+
+@_screen("tour", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go("/settings")
+    desk.page.get_by_role("button", name="Take the tour").click()
+    desk.page.get_by_role("dialog").get_by_role("button", name="Next").click()
+
+
+@_screen("jobs-new")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/jobs?project={stage.project}&start")
+    desk.page.get_by_text(re.compile("^Options of")).click()
+
+
+@_screen("jobs")
+def _(desk: Desk, stage: Stage) -> None:
+    given = {"kind": "predict"}
+    if not stage.boss.ask("GET", "api/jobs", params={"project": stage.bare}):
+        stage.boss.ask("POST", f"api/projects/{stage.bare}/jobs", json=given)
+    desk.go("/jobs")
+    expect(desk.page.locator("details > summary").first).to_be_visible()
+    desk.page.locator("details > summary").first.click()
+    desk.page.get_by_role("tab", name="Technical").first.click()
+
+
+@_screen("new-project")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go("/new")
+    stage.folder.mkdir(exist_ok=True)
+    wrong = stage.folder / "notes.txt"
+    wrong.write_text("no model")
+    if desk.page.get_by_text("✓ arrived").count() == 0:
+        desk.page.locator("input[type=file]").first.set_input_files(wrong)
+        expect(desk.page.get_by_role("alert").first).to_be_visible()
+
+
+@_screen("login", "nobody")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("status of 401", "status of 403")
+    desk.go("/login")
+    desk.page.get_by_label("Name").fill("ann")
+    desk.page.get_by_label("Password").fill("wrong password")
+    desk.page.get_by_role("button", name="Sign in").click()
+    expect(desk.page.get_by_role("alert")).to_be_visible()
+
+
+@_screen("join", "nobody")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("status of 401")
+    desk.go("/join/none")
+    desk.page.get_by_role("button", name="Join").click()
+    expect(desk.page.get_by_text("At least 10 characters.")).to_be_visible()
+
+
+@_screen("line-lost", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("ERR_")
+    _example(desk, stage, 14)
+    desk.page.route("**/feedback", lambda route: route.abort("connectionreset"))
+    desk.press("ArrowRight", "+")
+    expect(desk.page.get_by_text(re.compile("^Connection lost"))).to_be_visible()

@@ -1,0 +1,275 @@
+"""Data that would like to be markup, and data that is merely odd: everything is shown as the text it is."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from unhans.data import read
+from unhans.scratch import fresh_classifier
+from unhans.types import Example
+from workbench import Desk, Person, Server, make_project
+
+Seat = Callable[..., Desk]
+HIT = "window.hit=1"
+PAYLOADS = (
+    f"<img src=x onerror={HIT} class=payload>",
+    f"<script class=payload>{HIT}</script>",
+    f'"><svg onload={HIT} class=payload>',
+    f"javascript:{HIT}",
+    "{{7*7}} ${7*7}",
+    "</script></title><!-- <b class=payload>",
+    "unclosed \" ' ` quote",
+    "\u2028line\u2029",
+    "\x1b]0;x\x07bell",
+    "\u202eturned around",
+    "\u200b" * 5000 + "hidden",
+)
+LABELS = ("constructor", "__proto__", f"<img src=x onerror={HIT} class=payload>", "👩‍👩‍👧‍👦", "\u202elabel", "null")
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A project of such data."""
+
+    name: str
+    boss: Person
+    server: Server
+
+
+@pytest.fixture(scope="module")
+def odd(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory) -> Odd:
+    """Payloads in texts, pairs, labels, groups, splits, ids, title, file name, guidelines, notes, keys, slices."""
+    folder = tmp_path_factory.mktemp("odd")
+    table = folder / f"<img src=x onerror={HIT} class=payload>.csv"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "pair", "label", "group", "split", "id"])
+        for n, payload in enumerate(PAYLOADS):
+            rows.writerow(
+                [
+                    f"good {payload} word",
+                    f"second {payload}",
+                    LABELS[n % len(LABELS)],
+                    payload,
+                    payload,
+                    f"{n}{payload}",
+                ]
+            )
+        rows.writerow(["", "", LABELS[0], "", "", PAYLOADS[0]])  # set aside
+    data = read(table)
+    model = fresh_classifier([one.text for one in data], LABELS, layers=1, width=32, max_length=64)
+    make_project(server.folder / ".odd", model, data, title=f"{PAYLOADS[0]} {PAYLOADS[2]} {PAYLOADS[5]}")
+    (server.folder / ".odd").rename(server.folder / "odd")
+    boss.settings(
+        "odd",
+        guidelines=f"# {PAYLOADS[0]}\n\n{PAYLOADS[1]} [link](javascript:{HIT}) ![i](http://127.0.0.1/x) {PAYLOADS[2]}",
+    )
+    for place, payload in enumerate(PAYLOADS[:6]):
+        boss.review("odd", place, "flagged", note=payload)
+    entry = next(one for one in boss.said("odd"))
+    forged = entry | {"id": secrets.token_hex(16), "author": PAYLOADS[0]}
+    answer = boss.client.post(
+        "api/projects/odd/feedback/import?format=jsonl",
+        content=json.dumps(forged),
+        headers={"Content-Type": "application/octet-stream"},
+    )
+    assert answer.status_code < 500
+    return Odd("odd", boss, server)
+
+
+def untouched(desk: Desk) -> None:
+    """Nothing of the data has become an element, a script or a dialog."""
+    page = desk.page
+    assert page.evaluate("() => window.hit") is None
+    assert page.locator(".payload, img[src=x], b.payload").count() == 0
+    assert page.evaluate("() => [...document.scripts].filter((one) => !one.src).length") == 0
+    assert (
+        page.evaluate(
+            "() => [...document.querySelectorAll('a[href]')].filter((a) => a.protocol === 'javascript:').length"
+        )
+        == 0
+    )
+    assert not desk.troubles()
+
+
+@pytest.fixture
+def keyed(boss: Person) -> Iterator[None]:
+    """Hostile keys and slices of one's own."""
+    before = boss.ask("GET", "api/me")["preferences"]
+    boss.ask(
+        "PUT",
+        "api/me/preferences",
+        json={
+            "tour_seen": True,
+            "keys": {"raise": ["<img src=x>"], "__proto__": ["x"]},
+            "slices": [{"name": PAYLOADS[0], "query": {"label": PAYLOADS[2]}}],
+            "theme": PAYLOADS[0],
+        },
+    )
+    yield
+    boss.ask("PUT", "api/me/preferences", json=before)
+
+
+@pytest.mark.usefixtures("keyed")
+def test_nothing_in_the_data_becomes_markup_on_any_screen(odd: Odd, seat: Seat, tmp_path: Path) -> None:
+    desk = seat(odd.boss, at=odd.server)
+    page = desk.page
+    base = f"/p/{odd.name}"
+    for place in range(len(PAYLOADS)):
+        desk.go(f"{base}/examples/{place}?correct=any")
+        desk.place()
+        untouched(desk)
+        if place < 7:
+            expect(page.locator(".given").first).to_contain_text(
+                PAYLOADS[place].replace("\x1b", "␛").replace("\x07", "␇")
+            )
+    page.locator("[data-at='1']").click()
+    page.get_by_role("button", name="Guidelines").click()
+    page.locator("summary", has_text="Filter").first.click()
+    page.locator("summary", has_text="Saved slices").click()
+    desk.press("Escape")
+    untouched(desk)
+    for place in (
+        f"{base}/examples?contains={PAYLOADS[0]}&correct=any",
+        f"{base}/words?label={LABELS[2]}&search={PAYLOADS[0]}",
+        "/",
+        "/jobs",
+        "/settings",
+        f"{base}/team",
+        f"{base}/problems",
+        f"{base}/settings",
+        f"{base}/words?label=constructor",
+        f"{base}/words?label=__proto__",
+    ):
+        desk.go(place)
+        untouched(desk)
+    desk.go(f"{base}/problems")
+    expect(page.get_by_role("cell", name=f"<img src=x onerror={HIT} class=payload>.csv").first).to_be_visible()
+    desk.go("/new")
+    wrong = tmp_path / f"<img src=x onerror={HIT} class=payload>.txt"
+    wrong.write_text("x")
+    page.locator("input[type=file]").first.set_input_files(wrong)
+    expect(page.get_by_text("<img src=x onerror").first).to_be_visible()
+    untouched(desk)
+
+
+def test_odd_labels_can_be_voted_about(odd: Odd, seat: Seat) -> None:
+    desk = seat(odd.boss, at=odd.server)
+    for place in range(len(LABELS)):
+        desk.go(f"/p/{odd.name}/examples/{place}?correct=any")
+        desk.place()
+        desk.press("ArrowRight", "+")
+        expect(desk.page.locator("[data-at='0']")).to_have_class(re.compile(r"\braise\b"))
+        desk.saved()
+    votes = [one["says"] for one in odd.boss.said(odd.name) if one["says"]["kind"] == "word_vote"]
+    assert [one["label"] for one in votes] == list(LABELS)
+
+
+def test_a_word_that_turns_its_text_around_turns_only_itself(odd: Odd, seat: Seat) -> None:
+    desk = seat(odd.boss, at=odd.server)
+    desk.go(f"/p/{odd.name}/examples/{PAYLOADS.index(chr(0x202E) + 'turned around')}?correct=any")
+    desk.place()
+    places = (
+        desk.page.locator("p.text")
+        .first.locator("[data-at]")
+        .evaluate_all("(all) => all.map((one) => [one.getBoundingClientRect().top, one.getBoundingClientRect().left])")
+    )
+    assert len(places) >= 4
+    assert places == sorted(places), "words stand in the order in which they are read"
+
+
+@pytest.fixture(scope="module")
+def strange(server: Server, boss: Person) -> Odd:
+    """One word, Arabic, Chinese, emoji, ten thousand words; five hundred labels."""
+    labels = [f"label {n}" for n in range(500)]
+    texts = [
+        "good",
+        "مرحبا بالعالم الجميل اليوم",
+        "这部电影非常好看",
+        "😀 love 👨‍👩‍👧 it",
+        "word " * 9_999 + "end",
+        "a plain text about nothing",
+    ]
+    examples = [Example(str(n), text, label=labels[n * 90]) for n, text in enumerate(texts)]
+    examples += [Example(label, f"a text of {label}", label=label) for label in labels[1:31]]
+    model = fresh_classifier(texts, labels, layers=1, width=32, max_length=64)
+    make_project(server.folder / ".strange", model, examples, explained=len(texts), title="Strange")
+    (server.folder / ".strange").rename(server.folder / "strange")
+    return Odd("strange", boss, server)
+
+
+def at(odd: Odd, seat: Seat, place: int) -> Desk:
+    desk = seat(odd.boss, at=odd.server)
+    desk.go(f"/p/{odd.name}/examples/{place}?correct=any")
+    desk.place()
+    return desk
+
+
+def test_one_word_has_nothing_to_be_compared_with(strange: Odd, seat: Seat) -> None:
+    page = at(strange, seat, 0).page
+    expect(page.get_by_text("Only one word: nothing to compare.")).to_be_visible()
+    expect(page.locator("[data-at]")).to_have_count(1)
+
+
+def test_arrows_follow_the_direction_of_the_text(strange: Odd, seat: Seat) -> None:
+    desk = at(strange, seat, 1)
+    expect(desk.page.locator("p.text").first).to_have_attribute("dir", "rtl")
+    lefts = desk.page.locator("[data-at]").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().left)")
+    assert lefts == sorted(lefts, reverse=True)
+    desk.press("ArrowLeft", "ArrowLeft")
+    expect(desk.page.locator("[data-at='1']")).to_be_focused()
+
+
+def test_chinese_and_emoji_are_cut_where_words_end(strange: Odd, seat: Seat) -> None:
+    desk = at(strange, seat, 3)
+    texts = desk.page.locator("[data-at] bdi").all_inner_texts()
+    assert "love" in texts
+    assert "😀" in texts
+    assert "👨‍👩‍👧" in texts
+    desk.go("/p/strange/examples/2?correct=any")
+    desk.place()
+    expect(desk.page.locator("[data-at]").first).to_be_visible()
+    assert "".join(desk.page.locator("[data-at] bdi").all_inner_texts()) == "这部电影非常好看"
+
+
+def test_ten_thousand_words_can_still_be_judged(strange: Odd, seat: Seat) -> None:
+    desk = at(strange, seat, 4)
+    page = desk.page
+    expect(page.get_by_text(re.compile(r"The model read the first \d+ words\."))).to_be_visible()
+    desk.press("ArrowRight", "ArrowRight", "-")
+    expect(page.locator("[data-at='1']")).to_have_class(re.compile(r"\blower\b"))
+    assert page.locator("[data-at]").count() < 100, "what was not read cannot be marked"
+    desk.saved()
+
+
+def test_five_hundred_labels_are_searched_not_listed(strange: Odd, seat: Seat) -> None:
+    desk = at(strange, seat, 5)
+    page = desk.page
+    page.get_by_text("all labels").click()
+    expect(page.get_by_text("The 6 most probable of 500.")).to_be_visible()
+    page.locator("summary", has_text="Filter").first.click()
+    given = page.get_by_role("combobox", name="Given label")
+    given.fill("label 90")
+    given.press("Enter")
+    expect(page.locator(".rows .row-link")).to_have_count(1)
+    desk.go("/p/strange/problems")
+    page.get_by_label("Search all").fill("label 27")
+    expect(page.get_by_text("label 27", exact=True)).to_be_visible()
+
+
+def test_the_address_leads_nowhere_else_after_signing_in(server: Server, seat: Seat) -> None:
+    desk = seat(at=server)
+    desk.provokes("status of 401")
+    for bad in ("//evil.example", "/\\evil.example", "https:evil.example", f"javascript:{HIT}"):
+        desk.go(f"/login?next={bad}")
+        untouched(desk)
+        assert desk.page.url.startswith(server.address)
