@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import KeyTable from "../src/parts/KeyTable.vue";
 import LabelMap from "../src/parts/LabelMap.vue";
+import ModalDialog from "../src/parts/ModalDialog.vue";
 import Tour from "../src/parts/Tour.vue";
 import UploadBox from "../src/parts/UploadBox.vue";
 import { EMPTY } from "../src/uploads";
@@ -120,5 +121,14 @@ describe("a box for a file", () => {
     const wrapper = box({ file: { state: "failed", name: "<img src=x>.csv", reason: "no" } });
     expect(wrapper.find("img").exists()).toBe(false);
     expect(wrapper.text()).toContain("<img src=x>.csv");
+  });
+});
+
+describe("dialogs", () => {
+  it("are closed by a button whose name is a word, not a sign", async () => {
+    HTMLDialogElement.prototype.close ??= () => undefined;
+    const wrapper = mount(ModalDialog, { props: { title: "A question" } });
+    await wrapper.get('button[aria-label="Close"]').trigger("click");
+    expect(wrapper.emitted("close")).toHaveLength(1);
   });
 });
