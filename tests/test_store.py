@@ -159,6 +159,21 @@ def test_acts_that_wait_together_share_a_transaction(file):
         assert len(commits) == 2
 
 
+def test_nobody_is_told_before_it_is_on_disk(file):
+    with Store.open(file.parent) as one:
+        gate, told_early = threading.Event(), []
+
+        def act(connection):
+            gate.wait()
+            put("b")(connection)
+
+        sa.event.listen(one._writer, "commit", lambda _: told_early.append(future.done()))  # just before it commits
+        future = one._group().submit(act)
+        gate.set()
+        future.result()
+    assert told_early == [False]
+
+
 def test_too_many_waiting_acts_are_refused(file, monkeypatch):
     monkeypatch.setattr("unhans.store._WAITING", 2)
     with Store.open(file.parent) as one:
