@@ -127,13 +127,13 @@ class Project(Records):
             if target.exists():
                 target.rmdir()  # empty, as checked above
             partial.rename(target)
-            sync(target.parent)
         except BaseException:
             if store is not None:
                 store.drop()
                 store.close()
             shutil.rmtree(partial, ignore_errors=True)
             raise
+        sync(target.parent)  # from here on the project is there, and nothing of it may be taken back
         project = cls.open(target, database=database)
         project.__dict__["classifier"] = classifier  # the one that was stored, so that it need not be read again
         project.describe_methods()

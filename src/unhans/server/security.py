@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -34,7 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unhans import errors
 from unhans.accounts import SESSION_SECONDS, TooFast
-from unhans.errors import BadOption, NotFound, UnhansError
+from unhans.errors import BadOption, UnhansError
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 JSON_BYTES = 2 * 2**20
@@ -665,36 +665,3 @@ class RateLimit:
                 self._buckets.popitem(last=False)
         if left < 1:
             raise TooFast("That was too fast. Nothing was stored; it goes on in a moment.", (1 - left) / self._rate)
-
-
-def local_address(wanted: str | None, fallback: str = "./") -> str:
-    """An address to go on to, such as the `next` of a log-in, if it stays on this site; the fallback otherwise."""
-    seen = wanted or ""
-    for _ in range(4):  # encoded once more than anybody decodes
-        path = re.split(r"[?#]", seen, maxsplit=1)[0]
-        if not re.match(r"/|\./|#", seen) or not seen.isprintable() or "\\" in seen or " " in seen or "//" in path:
-            return fallback
-        seen = unquote(seen)
-    return wanted if wanted and len(wanted) <= 2000 else fallback
-
-
-def inside(root: Path, name: str) -> Path:
-    """The file or folder of this name under a root, which may not exist; NotFound if it would lie elsewhere.
-
-    No part of the name may be a link, even to the inside: what a link leads to can change after the check.
-    """
-    missing = NotFound("There is no such file.")
-    windows = PureWindowsPath(name)
-    parts = name.split("/")
-    if "\0" in name or "\\" in name or windows.drive or windows.root or any(part in ("", ".", "..") for part in parts):
-        raise missing
-    try:
-        if len(name) > 2000 or any(len(part.encode()) > 255 for part in parts):
-            raise missing  # no file can be called that
-        base = root.resolve(strict=True)
-        path = base.joinpath(*PurePosixPath(name).parts)
-        if path.resolve() != path:
-            raise missing
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, half a character
-        raise missing from error
-    return path
