@@ -10,10 +10,11 @@ import pytest
 import tiny
 from unhans.attributions import attribute, attribution
 from unhans.data import read
-from unhans.errors import BadData, Cancelled, NoSpace, ProjectProblem
+from unhans.errors import BadData, Cancelled, NoSpace, ProjectProblem, Unsupported
 from unhans.project import Project, _lasting, count, match_labels, sample
 from unhans.text import Hole, Words
 from unhans.types import Example, Prediction
+from unhans.work import _check_kept
 
 EXAMPLES = [
     Example("a", "The soup was cold", label="negative", split="train"),
@@ -215,6 +216,8 @@ def test_a_service_is_asked_anew_because_it_may_have_changed(tmp_path):
         project.explain()
         assert _Service.asked > before
         assert project.explained.sets(project.current.id) == ()
+        with pytest.raises(Unsupported, match="not kept"):  # so a job for the screens would be in vain
+            _check_kept(project)
     finally:
         server.shutdown()
         thread.join()

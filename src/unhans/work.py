@@ -15,7 +15,7 @@ from unhans.archives import unpack_model
 from unhans.artefacts import hidden_name
 from unhans.attributions import attribution, check_usable
 from unhans.data import Corpus, columns_of, read
-from unhans.errors import BadData, BadModel, Cancelled, UnhansError
+from unhans.errors import BadData, BadModel, Cancelled, UnhansError, Unsupported
 from unhans.jobs import Handle
 from unhans.loading import load
 from unhans.model import Classifier, TransformerClassifier
@@ -40,6 +40,7 @@ def explain(handle: Handle) -> dict[str, Any]:
     asked = TypeAdapter(NewJob).validate_python(handle.job.options)
     with _project(handle) as project:
         entry = attribution[asked.method]
+        _check_kept(project)
         check_usable(project.classifier, entry, background=True, language_model=True)
         if asked.places is not None:
             examples = project.table.some(asked.places)
@@ -70,6 +71,7 @@ def words(handle: Handle) -> dict[str, Any]:
     """Rank the words of a project, for one label or for all."""
     asked = TypeAdapter(NewJob).validate_python(handle.job.options)
     with _project(handle) as project:
+        _check_kept(project)
         labels = [asked.target] if asked.target else list(project.labels)
         examples = None if asked.limit is None else sample(project.examples, asked.limit, asked.seed)
         options: dict[str, Any] = dict(attribution[asked.method].settings(asked.options or {}))
@@ -172,6 +174,15 @@ def _project(handle: Handle) -> Iterator[Project]:
         handle.step("Loading the model")
         project.describe_methods()
         yield project
+
+
+def _check_kept(project: Project) -> None:
+    """Refuse work whose outcome nobody would see."""
+    if not project.classifier.lasting:
+        raise Unsupported(
+            "The answers of a service may change at any time, so its explanations are not kept and cannot be "
+            "shown here. Nothing was changed; on the command line, `unhans explain` shows them."
+        )
 
 
 def _plan(handle: Handle) -> ProjectPlan:
