@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from unhans.types import (
     NOUNS,
     Attribution,
+    Change,
     Comparison,
     Counterfactual,
     Edit,
@@ -35,11 +36,13 @@ from unhans.types import (
     Report,
     Review,
     Revision,
+    Rival,
     Ruling,
     Span,
     Suspect,
     Suspects,
     Terms,
+    WordEffect,
     WordRanking,
     WordVote,
     from_json,
@@ -101,6 +104,10 @@ answers = (
 measures = st.builds(
     Measure, text, text, maybe | number, number, maybe | number, maybe | number, st.sampled_from(["higher", "lower"])
 )
+changes = st.lists(
+    st.builds(Change, examples, text, predictions(), predictions(), maybe | attributions(), maybe), max_size=1
+).map(tuple)
+effects = st.builds(WordEffect, text, text, st.sampled_from(["raise", "lower"]), maybe | text, *[number] * 4, count)
 ways = st.sampled_from(["higher", "lower"])
 numbers = [maybe | number] * 4
 grades = st.builds(Grade, text, recipes, number, *numbers, ways, text, count, count, text, recipes, text)
@@ -132,10 +139,18 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
         maybe | text,
         text,
         st.lists(measures, max_size=2).map(tuple),
-        st.lists(st.builds(Expectation, text, st.booleans(), maybe | number), max_size=2).map(tuple),
-        texts,
+        st.lists(st.builds(Expectation, text, st.booleans(), maybe | number, text), max_size=2).map(tuple),
+        changes,
+        changes,
+        count,
+        count,
+        st.lists(effects, max_size=2).map(tuple),
+        maybe | number,
+        st.lists(st.builds(Rival, recipes, st.lists(measures, max_size=1).map(tuple), text), max_size=1).map(tuple),
         texts,
         maybe | recipes,
+        maybe | recipes,
+        maybe | text,
     ),
     Grade: grades,
     Comparison: st.builds(
@@ -189,6 +204,9 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         Ruling,
         Measure,
         Expectation,
+        Change,
+        WordEffect,
+        Rival,
     }
 
     assert set(SCHEMA["$defs"]) == {kind.__name__ for kind in parts | set(NOUNS)}

@@ -276,6 +276,17 @@ class Contribution:
     by_kind: tuple[tuple[str, int, str, float], ...]  # kind, answers, the most frequent answer, its share
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A question with one answer: what most people said, or what was ruled."""
+
+    says: WordVote | Relabel
+    ids: tuple[str, ...]  # entries behind it
+    people: int  # who said so
+    against: int  # who said otherwise
+    ruled: bool
+
+
 _LEVELS: dict[str, Level] = {
     "word_vote": "nominal",
     "word_vote_everywhere": "nominal",
@@ -456,6 +467,36 @@ def _are_opposite(answers: Sequence[Answer]) -> bool:
         return len(set(map(value_of, answers))) > 1
     rated = zip(*(numbers_of(answer).values() for answer in answers), strict=True)
     return any(min(ratings) <= 2 and max(ratings) >= 4 for ratings in rated)
+
+
+def settle(opinions: Iterable[Feedback]) -> tuple[list[Settled], int]:
+    """What people's votes and labels come to, in the order they came up; and how many questions are undecided.
+
+    A ruling decides; without one, most voices do. As many on one side as on the other is no answer, and nothing that
+    a model should be taught.
+    """
+    by_subject: dict[str, list[Feedback]] = defaultdict(list)
+    rulings: dict[str, str] = {}
+    for opinion in opinions:
+        if isinstance(opinion.says, Ruling):
+            rulings[opinion.says.subject] = opinion.says.value
+        elif isinstance(opinion.says, WordVote | Relabel):
+            by_subject[subject_of(opinion.says)].append(opinion)
+    settled = []
+    for subject, given in by_subject.items():
+        counts = Counter(value_of(one.says) for one in given)
+        (value, times), *rest = counts.most_common()
+        ruled = rulings.get(subject)
+        if ruled is None and rest and rest[0][1] == times:
+            continue
+        value = value if ruled is None else ruled
+        said = [one for one in given if value_of(one.says) == value]
+        if said:  # a ruling for what nobody said (leave it, say) asks for nothing
+            assert isinstance(said[0].says, WordVote | Relabel)
+            ids = tuple(one.id for one in said)
+            settled.append(Settled(said[0].says, ids, len(said), len(given) - len(said), ruled is not None))
+    ties = len(by_subject) - len(settled)
+    return settled, ties
 
 
 def contributions(opinions: Iterable[Feedback]) -> list[Contribution]:

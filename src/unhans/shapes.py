@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from unhans.jobs import Job
-from unhans.types import Answer, Attribution, Example, Feedback, OptionValue, Prediction, Revision
+from unhans.types import Answer, Attribution, Example, Feedback, Measure, OptionValue, Prediction, Revision
 
 Role = Literal["admin", "manager", "annotator"]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -624,3 +624,168 @@ class Method:
     options: tuple[MethodOption, ...]
     usable: bool  # with the project's model
     unusable: str  # and if not, why
+
+
+# -- fixing
+
+
+@dataclass(frozen=True)
+class FixMethod:
+    """A way to fix, and whether the feedback that is there gives it anything to do."""
+
+    method: Method
+    reads: tuple[str, ...]  # kinds of feedback
+    answers: int  # usable ones of these kinds
+    seconds: float | None  # what a run with default settings is estimated to take here; None: nothing to go by yet
+
+
+@dataclass(frozen=True)
+class VoteUse:
+    """A question about a word or a label as a fix would take it: what people said, taken together."""
+
+    kind: Literal["word_vote", "relabel"]
+    word: str | None
+    label: str
+    vote: Literal["raise", "lower"] | None
+    place: int | None  # of the example; None: everywhere
+    people: int  # who said so
+    against: int  # who said the opposite
+    ruled: bool  # a manager decided
+    inherited: bool  # an earlier revision was trained on it, and it keeps being asked for
+    texts: int  # training examples that it touches
+
+
+@dataclass(frozen=True)
+class PersonShare:
+    """How much of the feedback is one person's, and how monotonous it is."""
+
+    author: str
+    answers: int
+    share: float  # of everybody's answers
+    by_kind: tuple[tuple[str, int, str, float], ...]  # kind, answers, the most frequent answer, its share
+
+
+@dataclass(frozen=True)
+class FeedbackUse:
+    """What of the feedback a fix would use, and what it would leave out."""
+
+    usable: int  # questions that are settled
+    votes: tuple[VoteUse, ...]  # the first 500
+    by_kind: tuple[tuple[str, int], ...]  # settled questions
+    people: tuple[PersonShare, ...]
+    agreement: tuple[Agreement, ...]
+    stale: tuple[tuple[str, int], ...]  # why answers were left out, and how many
+    undecided: int  # questions on which as many people said one thing as the other
+    inherited: int
+
+
+@dataclass(frozen=True)
+class FixOffer:
+    """All that the screen Fix needs before a run."""
+
+    methods: tuple[FixMethod, ...]
+    training: tuple[MethodOption, ...]  # options that all ways to fix share
+    feedback: FeedbackUse
+    train: int  # labelled examples to train on
+    held_out: int  # labelled examples that verify
+    expectations: tuple[str, ...]  # as they were written down last
+    cannot: str  # why nothing can be fixed; empty: it can
+
+
+@dataclass(frozen=True)
+class NewFix:
+    """A training that listens to the feedback."""
+
+    fix: Name
+    options: dict[str, OptionValue] | None = None
+    training: dict[str, OptionValue] | None = None
+    people: tuple[Name, ...] | None = None  # whose answers; None: everybody's
+    rivals: tuple[Name, ...] = ()  # cheap fixes to be measured beside it
+    strengths: tuple[Annotated[float, Field(ge=0, le=1000)], ...] = ()  # of this fix, for a curve of the trade-off
+    seeds: Annotated[int, Field(ge=1, le=10, strict=True)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+    expectations: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...] = ()
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """How a training went up to a step."""
+
+    step: int
+    task: float
+    extra: float | None  # the loss on explanations
+    run: str  # which training of the job: the fix itself, a rival, another seed
+
+
+@dataclass(frozen=True)
+class LossCurve:
+    """The losses of a training as it goes, thinned out to at most some hundred points."""
+
+    job: str
+    points: tuple[LossPoint, ...]
+    epochs: tuple[str, ...]  # a sentence for each finished epoch
+
+
+@dataclass(frozen=True)
+class RevisionView:
+    """A version of the model in the tree."""
+
+    name: str  # r0, r1, …: its address
+    revision: Revision
+    state: Literal["current", "published", "proposed"]
+    at: str
+    size: int  # bytes
+    headline: tuple[Measure, ...]  # accuracies over whole sets, from the report that it was proposed with
+    report: str | None  # name of the revision that it was compared with first; None: never compared
+    worse: int  # measures that fell beyond their interval in that report
+    problem: str  # what is wrong with its files; empty: nothing
+
+
+@dataclass(frozen=True)
+class Revisions:
+    """The tree of revisions, and where going back leads."""
+
+    items: tuple[RevisionView, ...]  # oldest first
+    current: str
+    back_to: str | None  # the revision that was current before this one
+    reports: tuple[tuple[str, str], ...]  # pairs of names, before and after, that have been compared
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Make a revision the one in use."""
+
+    expects: Name  # the revision that is believed to be in use
+    even_so: Annotated[bool, Field(strict=True)] = False  # although its report says that something got worse
+
+
+@dataclass(frozen=True)
+class NewComparison:
+    """Compare two revisions."""
+
+    before: Name
+    after: Name
+    expectations: tuple[Annotated[str, StringConstraints(min_length=1, max_length=500)], ...] = ()
+
+
+@dataclass(frozen=True)
+class NewExport:
+    """What to put into an export."""
+
+    revision: Name
+    model: Annotated[bool, Field(strict=True)] = True
+    feedback: Annotated[bool, Field(strict=True)] = True
+    report: Annotated[bool, Field(strict=True)] = True
+
+
+@dataclass(frozen=True)
+class Export:
+    """Something to take away, complete and checked."""
+
+    name: str  # its address
+    revision: str  # name of the revision
+    at: str
+    size: int
+    files: int
+    parts: tuple[str, ...]  # model, feedback, report
+    checked: str  # what was checked, in a sentence

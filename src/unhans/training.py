@@ -79,6 +79,7 @@ class Watch:
     progress: Progress | None = None
     cancelled: Callable[[], bool] | None = None
     on_epoch: Callable[[Epoch], None] | None = None
+    on_step: Callable[[int, float, float | None], None] | None = None  # number, task's loss, extra loss
 
 
 def fit(
@@ -166,6 +167,8 @@ def optimise(  # noqa: PLR0917 - the loop's parts, in the order they are used
             )
             state.step += 1
             state.save_now_and_then()
+            if watch.on_step is not None:
+                watch.on_step(state.step, *state.losses[-1])
             if watch.progress is not None:
                 watch.progress(state.step, total)
         model.eval()

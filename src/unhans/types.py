@@ -449,7 +449,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number before and after, on one set of examples, with the interval of the change."""
+    """One number before and after, on one set of examples, with the 95 % interval of the change."""
 
     name: str
     data: str
@@ -458,10 +458,26 @@ class Measure:
     low: float | None = None
     high: float | None = None
     better: Literal["higher", "lower"] = "higher"
+    slice: str = ""  # part of the set, such as "label positive" or "group A"; empty: all of it
+    n: int = 0  # examples behind it
+    p: float | None = None  # how often chance alone would give such a change, where there is a paired test
+    runs: tuple[float, ...] = ()  # the same after training with each of several seeds, this one first
 
     def __post_init__(self) -> None:
-        known = (value for value in (self.before, self.after, self.low, self.high) if value is not None)
-        _finite("measured values", tuple(known))
+        known = (self.before, self.after, self.low, self.high, self.p, *self.runs)
+        _finite("measured values", tuple(value for value in known if value is not None))
+
+    @property
+    def change(self) -> float | None:
+        """After minus before; None without a before."""
+        return None if self.before is None else self.after - self.before
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "same"]:
+        """Whether the whole interval of the change lies on one side of nothing."""
+        if self.low is None or self.high is None or (self.low <= 0 <= self.high):
+            return "same"
+        return "better" if (self.low > 0) == (self.better == "higher") else "worse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,19 +487,86 @@ class Expectation:
     text: str
     holds: bool
     value: float | None = None
+    says: str = ""  # what was measured, or why nothing could be, in a sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What a fix changed, for better and for worse."""
+class Change:
+    """An example that a fix made right or wrong: what each model says of it and, where explained, why."""
+
+    example: Example
+    data: str  # the set it is from
+    before: Prediction
+    after: Prediction
+    why_before: Attribution | None = None  # both for the same label, so that one colour scale serves them
+    why_after: Attribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WordEffect:
+    """What became of one vote: the word's mean share of a text's explanation before and after.
+
+    A share is the absolute score of the word by the sum of the absolute scores of its text: it does not depend on how
+    large the model's logits are. `score_before` and `score_after` are the plain mean scores for the label.
+    """
+
+    word: str
+    label: str
+    vote: Literal["raise", "lower"]
+    example: str | None  # None: a vote everywhere
+    before: float
+    after: float
+    score_before: float
+    score_after: float
+    texts: int  # that it was measured on
+
+    @property
+    def heard(self) -> bool:
+        """Whether it moved the way the vote asked for."""
+        return self.after < self.before if self.vote == "lower" else self.after > self.before
+
+    def __post_init__(self) -> None:
+        _finite("shares and scores", (self.before, self.after, self.score_before, self.score_after))
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another fix for the same feedback (a cheap baseline, another strength), measured like the one reported."""
+
+    recipe: Recipe
+    measures: tuple[Measure, ...]  # over whole sets; before is what the report's before is
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report(_Drawn):
+    """What a fix changed, for better and for worse; what got worse is said first."""
 
     before: str | None  # revision ids
     after: str
     measures: tuple[Measure, ...]
     expectations: tuple[Expectation, ...] = ()
-    fixed: tuple[str, ...] = ()  # ids of examples that became right
-    broken: tuple[str, ...] = ()  # and of those that became wrong
-    recipe: Recipe | None = None
+    fixed: tuple[Change, ...] = ()  # examples that became right, some of them if there are many
+    broken: tuple[Change, ...] = ()  # and that became wrong
+    n_fixed: int = 0
+    n_broken: int = 0
+    words: tuple[WordEffect, ...] = ()
+    moved: float | None = None  # mean Spearman of explanations, before to after, of texts without a voted word
+    rivals: tuple[Rival, ...] = ()
+    notes: tuple[str, ...] = ()  # what must be known to read it, a sentence each
+    recipe: Recipe | None = None  # the fix
+    method: Recipe | None = None  # the attribution that scores of words are by
+    at: str | None = None
+
+    @property
+    def worse(self) -> tuple[Measure, ...]:
+        """What fell beyond its interval."""
+        return tuple(measure for measure in self.measures if measure.verdict == "worse")
+
+    @property
+    def holds(self) -> bool:
+        """Whether every expectation holds."""
+        return all(expectation.holds for expectation in self.expectations)
 
 
 @dataclass(frozen=True, slots=True)
