@@ -637,6 +637,7 @@ class FixMethod:
     reads: tuple[str, ...]  # kinds of feedback
     answers: int  # usable ones of these kinds
     seconds: float | None  # what a run with default settings is estimated to take here; None: nothing to go by yet
+    cheap: bool = False  # a baseline, to be measured beside the others
 
 
 @dataclass(frozen=True)
