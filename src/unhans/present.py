@@ -86,11 +86,11 @@ def notes_on(attribution: Attribution) -> list[str]:
     return notes
 
 
-def tint(attribution: Attribution, number: int) -> tuple[Colour, float]:
-    """Colour and opacity of a word's ground."""
+def tint(attribution: Attribution, number: int, top: float | None = None) -> tuple[Colour, float]:
+    """Colour and opacity of a word's ground; full where the score is `top`, or else the strongest of the text."""
     score = attribution.scores[number]
     colour = _STRENGTH if not attribution.terms.signed else _FOR if score > 0 else _AGAINST
-    share = 0.0 if number in attribution.unread else min(1.0, abs(score) / scale(attribution.scores))
+    share = 0.0 if number in attribution.unread else min(1.0, abs(score) / (top or scale(attribution.scores)))
     return colour, _STRONGEST[colour] * share
 
 
@@ -139,22 +139,27 @@ def _(noun: Attribution) -> str:
 
 def _body(noun: Attribution) -> str:
     """The coloured words, the caption, and the notes."""
-    lines = []
-    for name, numbers in parts_of(noun):
-        told = f'<span style="{_SMALL};display:inline-block;min-width:6em">{name}</span>' if name else ""
-        words = "".join(("" if joined(noun, number) else " ") + _word(noun, number) for number in numbers)
-        lines.append(f'<div dir="{_direction(noun, numbers)}" style="line-height:2">{told}{words}</div>')
     meant = any(abs(score) >= _NOISE for score in noun.scores)
     strength = f"strongest&nbsp;{scale(noun.scores):.3g}" if meant else "all words weigh about the same"
     notes = "".join(f"<div>{safe_html(note)}</div>" for note in notes_on(noun))
     return (
-        f'<div style="overflow-wrap:anywhere">{"".join(lines)}'
+        f'<div style="overflow-wrap:anywhere">{heat_map(noun)}'
         f'<div style="{_SMALL}">{safe_html(noun.caption)} · {strength}{notes}</div></div>'
     )
 
 
-def _word(noun: Attribution, number: int) -> str:
-    (red, green, blue), opacity = tint(noun, number)
+def heat_map(noun: Attribution, top: float | None = None) -> str:
+    """The coloured words alone. With `top`, that score has the full colour: for several texts on one scale."""
+    lines = []
+    for name, numbers in parts_of(noun):
+        told = f'<span style="{_SMALL};display:inline-block;min-width:6em">{name}</span>' if name else ""
+        words = "".join(("" if joined(noun, number) else " ") + _word(noun, number, top) for number in numbers)
+        lines.append(f'<div dir="{_direction(noun, numbers)}" style="line-height:2">{told}{words}</div>')
+    return "".join(lines)
+
+
+def _word(noun: Attribution, number: int, top: float | None) -> str:
+    (red, green, blue), opacity = tint(noun, number, top)
     score = f"{noun.scores[number]:{'+' if noun.terms.signed else ''}.4g}"
     if noun.errors is not None:
         score += f" ± {noun.errors[number]:.2g}"
@@ -201,17 +206,22 @@ def html_page(
         for one in shown
     ]
     kinds = sorted({one.terms.signed for one in shown}, reverse=True)
-    scales = "".join(f"<p>{_scale_bar(signed)} {legend(signed)}.</p>" for signed in kinds)
+    scales = "".join(f"<p>{scale_bar(signed)} {legend(signed)}.</p>" for signed in kinds)
     relative = (
         "<p>Full colour is the strongest word of each text; rest on a word to see its score.</p>" if shown else ""
     )
+    body = "".join(articles) or "<p>There is nothing to show.</p>"
+    return whole_page(title, f'<div class="legend">{scales}{relative}</div>{body}')
+
+
+def whole_page(title: str, body: str, style: str = "") -> str:
+    """A page that opens offline and can load or run nothing: the title, and a body that is escaped already."""
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{safe_html(title)}</title><style>{_PAGE}</style></head><body><h1>{safe_html(title)}</h1>"
-        f'<div class="legend">{scales}{relative}</div>{"".join(articles) or "<p>There is nothing to show.</p>"}'
-        "</body></html>\n"
+        f"<title>{safe_html(title)}</title><style>{_PAGE}{style}</style></head><body><h1>{safe_html(title)}</h1>"
+        f"{body}</body></html>\n"
     )
 
 
@@ -230,7 +240,9 @@ _PAGE = (
 )
 
 
-def _scale_bar(signed: bool) -> str:
+def scale_bar(signed: bool) -> str:
+    """The colours from the strongest against to the strongest for."""
+
     def full(colour: Colour) -> str:
         return f"rgba({','.join(map(str, colour))},{_STRONGEST[colour]})"
 
