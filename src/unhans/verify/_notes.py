@@ -1,0 +1,103 @@
+"""What must be known to read a report, a sentence each: what got worse, what got better, and what may mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from unhans.reporting import called, sentence
+from unhans.types import Measure, Report
+
+_FEW = 100  # examples: fewer leave room for a loss of several points that no interval shows
+_LISTED = 10  # sentences about parts of sets; the rest is counted
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a report itself does not hold."""
+
+    unlabelled: int  # examples left out
+    undecided: int  # questions on which people are evenly split
+    unmeasured: int  # votes whose word is in no text of the sets
+    stressed: tuple[str, ...]  # names of the stress sets
+    method: str  # why words are scored by another method than was asked for; empty: they are not
+
+
+def notes_of(report: Report, told: Circumstances) -> tuple[str, ...]:
+    """The notes of a report that has everything else."""
+    return (*_changed(report), *_contests(report), *_caveats(report, told))
+
+
+def _changed(report: Report) -> Iterator[str]:
+    if report.before is None:
+        return
+    better = [measure for measure in report.measures if measure.verdict == "better"]
+    yield from _sentences(report.worse, "worse")
+    if not report.worse:
+        yield "Nothing that was measured got worse beyond its 95 % interval."
+    if report.n_fixed or report.n_broken:
+        broken = f"{_examples(report.n_broken)} that {_were(report.n_broken)} right {_are(report.n_broken)} wrong now"
+        yield f"{broken}, and {report.n_fixed:,} that {_were(report.n_fixed)} wrong {_are(report.n_fixed)} right."
+    else:
+        yield "No example changed sides."
+    yield from _sentences(better, "better")
+
+
+def _sentences(measures: Sequence[Measure], verdict: str) -> Iterator[str]:
+    """Whole sets one by one, then parts of sets until it gets too long."""
+    whole = [measure for measure in measures if not measure.slice]
+    parts = [measure for measure in measures if measure.slice]
+    yield from (sentence(measure) for measure in (*whole, *parts[:_LISTED]))
+    if len(parts) > _LISTED:
+        yield f"{len(parts) - _LISTED} more measures of parts of sets got {verdict}."
+
+
+def _contests(report: Report) -> Iterator[str]:
+    own = report.recipe.name if report.recipe else None
+    yield from (rival.note for rival in report.rivals if rival.note and rival.recipe.name != own)
+
+
+def _caveats(report: Report, told: Circumstances) -> Iterator[str]:
+    whole = [measure for measure in report.measures if not measure.slice and measure.name == "accuracy"]
+    doubtful = [m for m in report.measures if m.verdict != "same" and m.p is not None and m.p >= 0.05]
+    for measure in doubtful[:_LISTED]:
+        yield f"Still, {called(measure)} may have changed by chance: McNemar's exact test gives p = {measure.p:.2g}."
+    if few := [m.data for m in whole if m.n < _FEW]:
+        yield f"Fewer than {_FEW} examples in {', '.join(few)}: a real loss there may not show."
+    judged = sum(measure.low is not None for measure in report.measures)
+    if judged >= 20:
+        yield f"{judged} changes are judged at 95 %: about {judged / 20:.0f} of them would stand out by chance alone."
+    if told.stressed:
+        yield (
+            "Sets without, with or with other words in place of the voted ones are made from the votes: "
+            "a fix that trains on such texts is flattered there."
+        )
+    if told.unlabelled:
+        yield f"{_examples(told.unlabelled)} without a label {_were(told.unlabelled)} left out."
+    if n := told.undecided:
+        yield f"{n:,} question{_s(n)} on which people are evenly split {_were(n)} left out."
+    if told.unmeasured:
+        yield (
+            f"{told.unmeasured:,} vote{_s(told.unmeasured)} could not be measured: no text of these sets has the word "
+            "where the vote is about."
+        )
+    if told.method:
+        yield told.method
+    if runs := next((len(m.runs) for m in whole if m.runs), 0):
+        yield f"There are {runs} runs with different seeds; intervals are of the first, and over examples only."
+
+
+def _examples(n: int) -> str:
+    return f"{n:,} example{_s(n)}"
+
+
+def _s(n: int) -> str:
+    return "" if n == 1 else "s"
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"

@@ -1,0 +1,157 @@
+"""Measures of two models on the same examples, and how far chance alone could have moved them.
+
+Accuracy and F1 depend only on how many examples there are of each **kind**: given label, group, what each model says.
+So a resample of the examples is a draw of the number of each kind, which costs the same for a hundred examples and for
+a million. Calibration depends on every confidence and is resampled example by example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+RESAMPLES = 2000
+BINS = 15  # of the calibration error
+FEWEST = 10  # examples that a slice or an interval is made of at least
+_CELLS = 4_000_000  # numbers of a resample that are in memory at once
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one model says about the examples of a set."""
+
+    predicted: Ints  # number of the label
+    confidence: Floats
+
+    @classmethod
+    def of(cls, probabilities: Floats) -> Answers:
+        """The most probable label of each line, the first of them on a tie."""
+        return cls(probabilities.argmax(axis=1), probabilities.max(axis=1))
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The examples of a set, counted by kind: first as they are, then as drawn with replacement."""
+
+    truth: Ints
+    group: Ints  # -1: none, or one too small to count
+    said: Ints  # models × kinds
+    counts: Ints  # (1 + resamples) × kinds
+
+    @classmethod
+    def of(cls, truth: Ints, group: Ints, said: Sequence[Ints], rng: np.random.Generator | None = None) -> Kinds:
+        """Kinds in the order in which they first occur, so that swapping two models swaps nothing else."""
+        rows = np.stack([truth, group, *said])
+        _, first, sizes = np.unique(rows, axis=1, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        kinds, sizes = rows[:, first[order]], sizes[order]
+        counts = sizes[None]
+        if rng is not None:
+            counts = np.vstack([counts, rng.multinomial(len(truth), sizes / len(truth), size=RESAMPLES)])
+        return cls(kinds[0], kinds[1], kinds[2:], counts)
+
+    @property
+    def size(self) -> int:
+        """How many examples there are."""
+        return int(self.counts[0].sum())
+
+    def right(self, model: int) -> Flags:
+        """Whether a model is right about each kind."""
+        found: Flags = self.said[model] == self.truth
+        return found
+
+    def accuracy(self, model: int, where: Flags | None = None) -> Floats:
+        """Share of right answers, in each resample; NaN where it has no such example."""
+        where = np.ones(len(self.truth), dtype=bool) if where is None else where
+        return _share(self.counts[:, where] @ self.right(model)[where], self.counts[:, where].sum(axis=1))
+
+    def f1(self, model: int, label: int) -> Floats:
+        """2 hits / (2 hits + misses + false alarms); NaN where the label is neither given nor said."""
+        given, said = self.truth == label, self.said[model] == label
+        hits = self.counts @ (given & said)
+        return _share(2 * hits, self.counts @ given.astype(np.int64) + self.counts @ said.astype(np.int64))
+
+    def macro_f1(self, model: int) -> Floats:
+        """Mean F1 of the labels that are given to at least one example of the set."""
+        lines = np.stack([self.f1(model, int(label)) for label in np.unique(self.truth)])
+        defined = np.isfinite(lines)
+        return _share(np.where(defined, lines, 0.0).sum(axis=0), defined.sum(axis=0))
+
+    def gap(self, model: int, parts: Sequence[Flags]) -> Floats:
+        """The largest difference in accuracy between parts."""
+        lines = np.stack([self.accuracy(model, part) for part in parts])
+        spread: Floats = lines.max(axis=0) - lines.min(axis=0)
+        return spread
+
+    def chance(self, before: int, after: int, where: Flags | None = None) -> float:
+        """McNemar's exact p of the difference in accuracy."""
+        where = np.ones(len(self.truth), dtype=bool) if where is None else where
+        was, now, n = self.right(before) & where, self.right(after) & where, self.counts[0]
+        return mcnemar(int(n[now & ~was].sum()), int(n[was & ~now].sum()))
+
+
+def mcnemar(fixed: int, broken: int) -> float:
+    """How often a fair coin would part the examples that changed sides so unevenly, or more (two-sided)."""
+    return min(1.0, 2 * float(stats.binom.cdf(min(fixed, broken), fixed + broken, 0.5)))
+
+
+def interval(changes: Floats) -> tuple[float | None, float | None]:
+    """Where the middle 95 % of the resampled changes lie."""
+    defined = changes[np.isfinite(changes)]
+    if not len(defined):
+        return None, None
+    low, high = np.percentile(defined, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def calibration_error(confidence: Floats, right: Flags) -> float:
+    """Mean distance of confidence from accuracy, over bins of equally many examples that are alike in confidence."""
+    counts = np.ones((1, len(confidence)), dtype=np.int64)
+    return float(_calibration_errors(confidence, right, counts)[0])
+
+
+def calibration_changes(before: Answers, after: Answers, truth: Ints, rng: np.random.Generator) -> Floats:
+    """The change of the calibration error in each resample."""
+    n, found = len(truth), []
+    at_once = max(1, _CELLS // n)
+    for start in range(0, RESAMPLES, at_once):
+        rows = min(at_once, RESAMPLES - start)
+        drawn = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+        ends = [_calibration_errors(one.confidence, one.predicted == truth, counts) for one in (before, after)]
+        found.append(ends[1] - ends[0])
+    return np.concatenate(found)
+
+
+def accuracy_differences(first: Flags, second: Flags, rng: np.random.Generator) -> Floats:
+    """Accuracy of the first model minus that of the second: as it is, then in each resample."""
+    n = len(first)
+    signs = np.array([-1, 0, 1])
+    sizes = np.array([(first.astype(int) - second.astype(int) == sign).sum() for sign in signs])
+    drawn = np.vstack([sizes, rng.multinomial(n, sizes / n, size=RESAMPLES)])
+    differences: Floats = drawn @ signs / n
+    return differences
+
+
+def _calibration_errors(confidence: Floats, right: Flags, counts: Ints) -> Floats:
+    """The error in each resample, which has every example so many times."""
+    rows, n = counts.shape
+    order = np.argsort(confidence, kind="stable")
+    gaps = np.repeat(np.tile((right - confidence)[order], rows), counts[:, order].ravel()).reshape(rows, n)
+    sums = np.concatenate([np.zeros((rows, 1)), gaps.cumsum(axis=1)], axis=1)
+    edges = np.linspace(0, n, min(BINS, n) + 1).round().astype(np.int64)
+    errors: Floats = np.abs(np.diff(sums[:, edges], axis=1)).sum(axis=1) / n
+    return errors
+
+
+def _share(part: NDArray[np.generic], whole: NDArray[np.generic]) -> Floats:
+    found: Floats = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole != 0)
+    return found

@@ -1,0 +1,142 @@
+"""Stress sets: the same texts with the voted words taken out, put where they do not belong, or replaced."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unhans.feedback import resolve, settle
+from unhans.reporting import MADE
+from unhans.text import Variant, Words, visible_form
+from unhans.types import Example, Feedback, WordVote
+
+WITHOUT, ELSEWHERE, REPLACED = "without voted words", "voted words in other labels", "voted words replaced"
+_NEAR = 50  # a word is put among the first so many, which nearly every model reads
+_FILLERS = 10  # the most neutral words, of which one is drawn
+
+
+def stress_sets(
+    sets: Mapping[str, Sequence[Example]], feedback: Sequence[Feedback], seed: int = 0
+) -> dict[str, list[Example]]:
+    """New sets from labelled examples and the votes that lower a word, wherever it was lowered.
+
+    Three of each set, as far as its texts have the words: without them; with one of them put into texts of labels that
+    it was not lowered for; and with each replaced by a word that is about as frequent and goes with no label in
+    particular. They hold the changed texts only, under their given labels.
+    """
+    settled, _ = settle(resolve(feedback).values())
+    lowered = [one.says for one in settled if isinstance(one.says, WordVote) and one.says.vote == "lower"]
+    words = _Lowered.of(lowered)
+    if not words.labels:
+        return {}
+    given = {name: [example for example in examples if example.label is not None] for name, examples in sets.items()}
+    fillers = _fillers([example for examples in given.values() for example in examples], set(words.labels), seed)
+    makers: dict[str, Callable[[Example], Example | None]] = {
+        WITHOUT: lambda example: _without(example, words),
+        ELSEWHERE: lambda example: _elsewhere(example, words, seed),
+        REPLACED: lambda example: _replaced(example, fillers),
+    }
+    made = {
+        f"{name}{MADE}{kind}": [new for example in examples if (new := make(example)) is not None]
+        for name, examples in given.items()
+        for kind, make in makers.items()
+    }
+    return {name: examples for name, examples in made.items() if examples}
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """The words that are to count less: as they were written, and for which labels."""
+
+    labels: Mapping[str, set[str]]
+    written: Mapping[str, str]
+
+    @classmethod
+    def of(cls, votes: Iterable[WordVote]) -> _Lowered:
+        labels: dict[str, set[str]] = defaultdict(set)
+        written: dict[str, str] = {}
+        for vote in votes:
+            if form := visible_form(vote.word):
+                labels[form].add(vote.label)
+                written.setdefault(form, vote.word)
+        return cls(labels, written)
+
+
+def _without(example: Example, lowered: _Lowered) -> Example | None:
+    words = Words(example)
+    gone = [n for n, word in enumerate(words.strings) if visible_form(word) in lowered.labels]
+    return _changed(example, words.without(gone), "without") if gone else None
+
+
+def _elsewhere(example: Example, lowered: _Lowered, seed: int) -> Example | None:
+    words = Words(example)
+    there = {visible_form(word) for word in words.strings}
+    foreign = sorted(
+        form for form, labels in lowered.labels.items() if example.label not in labels and form not in there
+    )
+    starts = [
+        n for n, span in enumerate(words.spans[:_NEAR]) if span.part == "text" and _stands_apart(example, span.start)
+    ]
+    if not foreign or not starts:
+        return None
+    rng = np.random.default_rng([seed, int(example.text_hash, 16)])
+    at = starts[int(rng.integers(len(starts)))]
+    new = lowered.written[foreign[int(rng.integers(len(foreign)))]]
+    return _changed(example, words.variant({at: f"{new} {words.strings[at]}"}), "elsewhere")
+
+
+def _stands_apart(example: Example, start: int) -> bool:
+    return start == 0 or example.text[start - 1].isspace()
+
+
+def _replaced(example: Example, fillers: Mapping[str, str]) -> Example | None:
+    words = Words(example)
+    forms = {n: visible_form(word) for n, word in enumerate(words.strings)}
+    changes = {n: _like(words.strings[n], fillers[form]) for n, form in forms.items() if form in fillers}
+    return _changed(example, words.variant(changes), "replaced") if changes else None
+
+
+def _like(old: str, new: str) -> str:
+    return new.capitalize() if old[:1].isupper() else new
+
+
+def _changed(example: Example, variant: Variant, how: str) -> Example | None:
+    """The example with its new text; None if nothing is left to read."""
+    text, *pair = variant.texts
+    if not any(part.strip() for part in (text, *pair)):
+        return None
+    return replace(example, id=f"{example.id}{MADE}{how}", text=text, pair=pair[0] if pair else None, highlights=None)
+
+
+def _fillers(examples: Sequence[Example], lowered: set[str], seed: int) -> dict[str, str]:
+    """For each lowered word that occurs, another of about its frequency (within a factor of two, if there is one)."""
+    with_word: dict[str, Counter[str]] = defaultdict(Counter)  # texts that have it, by label
+    for example in examples:
+        for form in {visible_form(word) for word in Words(example).strings}:
+            with_word[form][str(example.label)] += 1
+    base = Counter(str(example.label) for example in examples)
+    shares = {label: n / base.total() for label, n in base.items()}
+
+    def bias(form: str) -> float:
+        own = with_word[form]
+        return max(abs(own[label] / own.total() - share) for label, share in shares.items())
+
+    usable = [form for form in sorted(with_word) if form.isalpha() and form not in lowered]
+    chosen: dict[str, str] = {}
+    for form in sorted(lowered & with_word.keys()):
+        size = _size(with_word[form].total())
+        nearest = min((abs(_size(with_word[other].total()) - size) for other in usable), default=0)
+        like = [other for other in usable if abs(_size(with_word[other].total()) - size) == nearest]
+        if like:
+            rng = np.random.default_rng([seed, len(chosen)])
+            neutral = sorted(like, key=bias)[:_FILLERS]
+            chosen[form] = neutral[int(rng.integers(len(neutral)))]
+    return chosen
+
+
+def _size(count: int) -> int:
+    """The power of two that a count reaches."""
+    return count.bit_length()
