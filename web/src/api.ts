@@ -1,11 +1,12 @@
 /** Every call to the server, typed. The only file that knows addresses; they are relative, so any proxy path works. */
 import type {
-  DataProblems, ExamplePage, ExampleView, ExchangeFormat, Feedback, Filter, History, Home, Imported, Invite, Job, Me, Method,
-  NewFeedback, NewInvite, NewJob, NextPlace, Person, PersonChange, ProjectFacts, ProjectPlan, ProjectSettings,
-  Retraction, Saved, Sort, Team, Upload, WordOrder, WordPage, WordView,
+  DataProblems, ExamplePage, ExampleView, ExchangeFormat, Export, Feedback, Filter, FixOffer, History, Home, Imported, Invite, Job,
+  LossCurve, Me, Method, NewComparison, NewExport, NewFeedback, NewFix, NewInvite, NewJob, NextPlace, Person, PersonChange,
+  ProjectFacts, ProjectPlan, ProjectSettings, Publish, Report, Retraction, Revisions, Saved, Sort, Team, Upload, WordOrder,
+  WordPage, WordView,
 } from "./types";
 
-type Query = Record<string, string | number | boolean | null | undefined>;
+type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
 /** The server said no. `status` 0: it could not be reached. */
 export class ApiError extends Error {
@@ -37,7 +38,8 @@ export function onSignedOut(heard: (error: ApiError) => void): void {
 export function addressOf(path: string, query: Query = {}): string {
   const url = new URL(`api/${path}`, document.baseURI.split("#")[0]);
   for (const [name, value] of Object.entries(query))
-    if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, String(value));
+    if (Array.isArray(value)) for (const one of value) url.searchParams.append(name, String(one));
+    else if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, String(value));
   return url.toString();
 }
 
@@ -80,6 +82,8 @@ async function failureOf(response: Response): Promise<ApiError> {
 }
 
 const inProject = (project: string, rest = ""): string => `projects/${encodeURIComponent(project)}${rest}`;
+
+const reportPath = (before: string, after: string): string => `/reports/${encodeURIComponent(before)}/${encodeURIComponent(after)}`;
 
 export const api = {
   me: () => ask<Me>("me", { quiet: true }),
@@ -150,6 +154,25 @@ export const api = {
   team: (project: string) => ask<Team>(inProject(project, "/team")),
   problems: (project: string) => ask<DataProblems>(inProject(project, "/problems")),
   setAsideAddress: (project: string) => addressOf(inProject(project, "/problems/set-aside.csv")),
+
+  fixes: (project: string, people: readonly string[] | null, signal?: AbortSignal) =>
+    ask<FixOffer>(inProject(project, "/fixes"), { query: people === null ? {} : { people }, signal }),
+  fix: (project: string, fix: NewFix) => ask<Job>(inProject(project, "/fixes"), { method: "POST", json: fix }),
+  curve: (project: string, job: string, signal?: AbortSignal) =>
+    ask<LossCurve>(inProject(project, `/fixes/${encodeURIComponent(job)}/curve`), { signal }),
+
+  revisions: (project: string) => ask<Revisions>(inProject(project, "/revisions")),
+  publish: (project: string, revision: string, publish: Publish) =>
+    ask<Revisions>(inProject(project, `/revisions/${encodeURIComponent(revision)}/publish`), { method: "POST", json: publish }),
+  rollBack: (project: string, expects: string) =>
+    ask<Revisions>(inProject(project, "/rollback"), { method: "POST", json: { expects } }),
+  report: (project: string, before: string, after: string) => ask<Report>(inProject(project, reportPath(before, after))),
+  reportAddress: (project: string, before: string, after: string) => addressOf(inProject(project, `${reportPath(before, after)}/page.html`)),
+  compare: (project: string, pair: NewComparison) => ask<Job>(inProject(project, "/comparisons"), { method: "POST", json: pair }),
+
+  exports: (project: string) => ask<Export[]>(inProject(project, "/exports")),
+  export: (project: string, what: NewExport) => ask<Job>(inProject(project, "/exports"), { method: "POST", json: what }),
+  exportedAddress: (project: string, name: string) => addressOf(inProject(project, `/exports/${encodeURIComponent(name)}.zip`)),
 
   startJob: (project: string, job: NewJob) => ask<Job>(inProject(project, "/jobs"), { method: "POST", json: job }),
   jobs: (project?: string) => ask<Job[]>("jobs", { query: { project } }),

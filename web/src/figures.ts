@@ -3,8 +3,11 @@
 import type { EChartsCoreOption } from "echarts/core";
 
 import type { Palette } from "./parts/ChartBox.vue";
-import type { Agreement } from "./types";
+import { measureName } from "./report";
+import type { Agreement, LossCurve, Measure } from "./types";
 import { answerKind } from "./words";
+
+type LossPoint = LossCurve["points"][number];
 
 /** Colours of the theme in use, and those that tell series apart. */
 export type Ink = Pick<Palette, "text" | "muted" | "line" | "accent" | "surface"> & { series: readonly string[] };
@@ -368,6 +371,93 @@ export function labelFigure(labels: readonly (readonly [string, number])[], unla
           },
         },
       ],
+    }),
+  };
+}
+
+/** How a training goes: the loss on the task, and what the explanations still lack, step by step. */
+export function lossFigure(points: readonly LossPoint[]): Figure {
+  const extra = points.some((one) => one.extra !== null);
+  const small = (value: number) => String(Number(value.toPrecision(3)));
+  const first = points[0];
+  const last = points[points.length - 1];
+  const told = (name: string, from: number | null, to: number | null) => (from === null || to === null ? "" : ` ${name} from ${small(from)} to ${small(to)};`);
+  const moved = first && last ? `${told("task loss", first.task, last.task)}${told("explanation loss", points.find((one) => one.extra !== null)?.extra ?? null, last.extra)}`.replace(/;$/, ".") : "";
+  const line = (ink: Ink, n: number, data: (number | null)[][]) => ({
+    type: "line",
+    name: String(n),
+    yAxisIndex: n,
+    data,
+    connectNulls: true,
+    showSymbol: points.length < 30,
+    symbol: n ? "diamond" : "circle",
+    symbolSize: 7,
+    itemStyle: { color: ink.series[n] },
+    lineStyle: { color: ink.series[n], width: 2, type: n ? "dashed" : "solid" },
+  });
+  const losses = ["Task loss", "Explanation loss"] as const;
+  const side = (ink: Ink, n: number) => ({
+    type: "value",
+    scale: true,
+    min: 0,
+    ...axis(ink),
+    splitLine: { show: n === 0, lineStyle: { color: ink.line, opacity: 0.5 } },
+    axisLabel: { color: ink.muted, fontSize: 12, hideOverlap: true, formatter: (value: number) => small(value) },
+  });
+  return {
+    title: "Losses of this training",
+    summary: last ? `Up to step ${last.step.toLocaleString("en")}:${moved}` : "No step has been finished yet.",
+    head: extra ? ["Step", ...losses] : ["Step", losses[0]],
+    rows: points.map((one) => [one.step, small(one.task), ...(extra ? [one.extra === null ? "–" : small(one.extra)] : [])]),
+    height: 240,
+    option: (ink) => ({
+      animation: false, // it is drawn anew every other second
+      grid: { left: 8, right: extra ? 8 : 24, top: 36, bottom: 28, containLabel: true },
+      legend: { top: 0, left: 0, textStyle: { color: ink.text }, itemWidth: 28, formatter: (n: string) => `${losses[Number(n)] ?? ""}${extra ? (n === "0" ? " (left)" : " (right)") : ""}` },
+      tooltip: tooltip(ink, ({ dataIndex, seriesIndex }) => {
+        const point = points[dataIndex];
+        const value = seriesIndex ? point?.extra : point?.task;
+        return point ? `step ${point.step}\n${losses[seriesIndex] ?? ""}: ${value === null || value === undefined ? "–" : small(value)}` : "";
+      }),
+      xAxis: { type: "value", name: "step", nameLocation: "middle", nameGap: 26, minInterval: 1, max: "dataMax", ...axis(ink), splitLine: { show: false }, axisLabel: { color: ink.muted, fontSize: 12, hideOverlap: true } },
+      yAxis: extra ? [side(ink, 0), side(ink, 1)] : [side(ink, 0)],
+      series: [line(ink, 0, points.map((one) => [one.step, one.task])), ...(extra ? [line(ink, 1, points.map((one) => [one.step, one.extra]))] : [])],
+    }),
+  };
+}
+
+const SYMBOLS = ["circle", "diamond", "triangle", "rect", "pin", "arrow"] as const;
+const LINES = ["solid", "dashed", "dotted"] as const;
+
+/** What more strength buys and costs: one measure on every set, at each strength that was tried. */
+export function tradeOffFigure(sweep: readonly { strength: number; own: boolean; measures: readonly Measure[] }[], name: string): Figure {
+  const sets = [...new Set(sweep.flatMap(({ measures }) => measures.filter((one) => one.name === name && !one.slice).map((one) => one.data)))];
+  const values = sets.map((data) => sweep.map(({ measures }) => measures.find((one) => one.name === name && one.data === data && !one.slice)?.after ?? null));
+  const share = values.flat().every((value) => value === null || (value >= 0 && value <= 1));
+  const told = (value: number | null) => (value === null ? "–" : share ? `${(100 * value).toFixed(1)} %` : String(Number(value.toPrecision(3))));
+  const best = sets.map((_, n) => {
+    const known = values[n]!.flatMap((value, at) => (value === null ? [] : [{ value, at }]));
+    const high = known.sort((one, other) => other.value - one.value)[0];
+    return high ? `on ${plain(sets[n]!)} ${told(high.value)} at ${sweep[high.at]!.strength}` : "";
+  });
+  const measured = measureName(name);
+  return {
+    title: `${measured} by strength`,
+    summary: `Highest ${measured}: ${best.filter(Boolean).join("; ")}. Strengths tried: ${sweep.map((one) => (one.own ? `${one.strength} (this fix)` : one.strength)).join(", ")}.`,
+    head: ["Strength", ...sets],
+    rows: sweep.map(({ strength, own }, at) => [own ? `${strength} (this fix)` : strength, ...values.map((one) => told(one[at] ?? null))]),
+    height: 280,
+    option: (ink) => ({
+      color: [...ink.series],
+      grid: { left: 8, right: 24, top: 44, bottom: 28, containLabel: true },
+      legend: { type: "scroll", top: 0, textStyle: { color: ink.text }, itemWidth: 28, pageIconColor: ink.text, pageTextStyle: { color: ink.text }, formatter: (n: string) => plain(sets[Number(n)] ?? "", 24) },
+      tooltip: tooltip(ink, ({ dataIndex, seriesIndex }) => `strength ${sweep[dataIndex]?.strength ?? ""}\n${plain(sets[seriesIndex] ?? "")}: ${told(values[seriesIndex]?.[dataIndex] ?? null)}`),
+      xAxis: { type: "category", data: numbered(sweep), name: "strength", nameLocation: "middle", nameGap: 26, boundaryGap: true, ...axis(ink), axisLabel: { color: ink.muted, fontSize: 12, interval: 0, formatter: (n: string) => `${sweep[Number(n)]?.strength ?? ""}${sweep[Number(n)]?.own ? " ★" : ""}` } },
+      yAxis: { type: "value", scale: true, ...axis(ink), axisLabel: { color: ink.muted, fontSize: 12, formatter: (value: number) => (share ? `${Math.round(100 * value)} %` : String(value)) } },
+      series: sets.map((_, n) => ({
+        type: "line", name: String(n), data: values[n]!, symbol: SYMBOLS[n % SYMBOLS.length], symbolSize: 10, connectNulls: true,
+        lineStyle: { width: 2, type: LINES[n % LINES.length] },
+      })),
     }),
   };
 }

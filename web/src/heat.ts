@@ -1,5 +1,6 @@
 /** From scores to what is seen and read out. */
 import type { Attribution, Example, Opinion, Vote, WordVote } from "./types";
+import { signed as withSign } from "./words";
 
 /** Case and hidden characters aside: the words that an everywhere vote means (`unhans.text.visible_form`). */
 export function visibleForm(word: string): string {
@@ -106,4 +107,29 @@ export function describe(shade: Shade, label: string, signed: boolean, value: st
   told.push(value);
   if (mark) told.push(`marked ${mark.vote} ${mark.scope === "everywhere" ? "everywhere" : "here"}${mark.stale ? ", out of date" : ""}`);
   return told.join(", ");
+}
+
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/; // would reorder the words behind it
+const OPENING = /^[\p{Ps}\p{Pi}]+$/u;
+const CLOSING = /^[\p{Pe}\p{Pf}\p{Po}]+$/u;
+
+export interface Looks {
+  shade: Shade;
+  mark: Mark | null;
+  hidden: boolean;
+  told: string;
+  turns: boolean;
+  gap: string; // what stands before it
+  text: string;
+}
+
+/** How a word is drawn and read out. */
+export function looksOf(piece: Piece, before: Piece | undefined, attribution: Attribution, scale: number, mark: Mark | null = null): Looks {
+  const signed = attribution.terms?.signed ?? true;
+  const shade = shadeOf(piece.score, scale, signed);
+  const hidden = hasHidden(piece.word);
+  const value = piece.error === null ? withSign(piece.score) : `${withSign(piece.score)} ± ${withSign(piece.error).slice(1)}`;
+  const told = describe(shade, attribution.label, signed, value, mark) + (hidden ? ", contains a hidden character" : "");
+  const sticks = !piece.before && (CLOSING.test(piece.word) || (before !== undefined && OPENING.test(before.word)));
+  return { shade, mark, hidden, told, turns: TURNING.test(piece.before), gap: sticks ? "\u2060" : shown(piece.before), text: shown(piece.word) };
 }

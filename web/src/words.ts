@@ -36,6 +36,9 @@ const kinds = new Map([
   ["predict", "Predictions"],
   ["explain", "Explanations"],
   ["words", "Word ranking"],
+  ["fix", "Fix"],
+  ["compare", "Before and after"],
+  ["export", "Export"],
 ]);
 export const jobName = (job: Pick<Job, "kind">): string => kinds.get(job.kind) ?? job.kind;
 export const jobShare = (job: Job): number | null => (job.done !== null && job.total ? Math.min(1, job.done / job.total) : null);
