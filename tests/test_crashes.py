@@ -284,12 +284,12 @@ def test_a_project_whose_making_dies_twice_is_made_once_and_whole(tmp_path, kind
 
 # -- migrations die
 
-SECOND = """
+LATER = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "9999"
+down_revision = "0002"
 
 
 def upgrade() -> None:
@@ -337,7 +337,7 @@ def test_a_migration_that_dies_at_any_statement_leaves_the_old_tables_or_the_new
     with Store.open(tmp_path, database=database, schema=schema, create=True) as store:
         store.write(lambda c: c.execute(metadata.tables["settings"].insert().values(name="kept", value="1")))
     old = tables_of(tmp_path, database, schema)
-    (steps / "versions" / "0002_second.py").write_text(SECOND)
+    (steps / "versions" / "9999_later.py").write_text(LATER)
     deaths, code = 0, -signal.SIGKILL
     while code:
         deaths += 1
@@ -353,7 +353,7 @@ def test_a_migration_that_dies_at_any_statement_leaves_the_old_tables_or_the_new
     assert deaths > 5, "the steps were not looked at one by one"
     assert now != old
     if database is None:
-        copy = tmp_path / "unhans.before-0001.sqlite"
+        copy = tmp_path / "unhans.before-0002.sqlite"
         shutil.move(copy, tmp_path / FILE)  # a copy from before the change, which the old program opens
         Store.open(tmp_path).close()
 

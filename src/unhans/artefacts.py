@@ -5,7 +5,7 @@ only then given its name. Which one is current stands in one small file that is 
 whatever moment, the current version is whole, and it is either the former or the new one.
 
     models/
-    ├── current                 {"current": "r1", "published": [{"name": "r0", "manifest": …}, …]}
+    ├── current                 {"current": "r1", "published": [{"name": "r0", "manifest": …}, …], "trail": ["r0"]}
     ├── r0/  manifest.json  …   complete
     ├── r1/  manifest.json  …   complete
     └── .partial-r2-…/          being written, or left by a process that died: `clean` removes it
@@ -36,6 +36,7 @@ _FORMAT = 1
 _POINTER, _MANIFEST = "current", "manifest.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _HIDDEN = re.compile(r"\.(?:partial|pointer)-.*-(\d+)-(\d+\.\d+)-[0-9a-f]{8}")
+_TRAIL = 100  # versions that can be gone back to, one by one
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SAID_FULL = re.compile(r"no space left|os error (?:28|122)\b|disk quota", re.IGNORECASE)
 
@@ -50,6 +51,7 @@ class Version:
     facts: dict[str, Any]
     size: int  # bytes
     at: str  # when it was written
+    files: int = 0
 
 
 class Artefacts:
@@ -84,24 +86,51 @@ class Artefacts:
         sync(self.folder)
         return self.get(name)
 
-    def publish(self, name: str) -> Version:
-        """Make a complete version the current one, in one step; an older one too, which is how to go back."""
+    def publish(self, name: str, *, expects: str | None = None) -> Version:
+        """Make a complete version the current one, in one step; an older one too.
+
+        `expects` is the version that is believed to be current; if another one is, nothing happens but `Conflict`.
+        """
         with self._alone():
-            version = self.get(name)
-            pointer = self._pointer()
-            published = pointer["published"]
+            version, pointer = self.get(name), self._pointer()
+            _check_current(pointer, expects)
+            published, former = pointer["published"], pointer["current"]
             if name not in [entry["name"] for entry in published]:
                 published.append({"name": name, "manifest": _hash(version.folder / _MANIFEST)})
-            pointer["current"] = name
-            new = self.folder / hidden_name("pointer", name)
-            try:
-                _write(new, pointer)
-                os.replace(new, self.folder / _POINTER)
-            except OSError as error:
-                new.unlink(missing_ok=True)
-                raise _foreseen(error, self.folder, 0) from error
-            sync(self.folder)
-            return self.get(name)
+            if former not in (None, name):
+                pointer["trail"] = [*_trail(pointer), former][-_TRAIL:]
+            return self._point(pointer, name)
+
+    def roll_back(self, *, expects: str | None = None) -> Version:
+        """Make the version current that was so before; going back again leads further back."""
+        with self._alone():
+            pointer = self._pointer()
+            _check_current(pointer, expects)
+            trail = self._whole_trail(pointer)
+            if not trail:
+                raise Conflict("There is no earlier version to go back to. Nothing was changed.")
+            pointer["trail"] = trail[:-1]
+            return self._point(pointer, trail[-1])
+
+    @property
+    def back_to(self) -> str | None:
+        """Where going back leads: the version that was current before, if it is still whole."""
+        return next(iter(self._whole_trail(self._pointer())[-1:]), None)
+
+    def _point(self, pointer: dict[str, Any], name: str) -> Version:
+        new = self.folder / hidden_name("pointer", name)
+        try:
+            _write(new, pointer | {"current": name})
+            os.replace(new, self.folder / _POINTER)
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise _foreseen(error, self.folder, 0) from error
+        sync(self.folder)
+        return self.get(name)
+
+    def _whole_trail(self, pointer: dict[str, Any]) -> list[str]:
+        """The versions that were current before, oldest first, without those that are damaged or current again."""
+        return [name for name in _trail(pointer) if name != pointer["current"] and self._read(name) is not None]
 
     @property
     def current(self) -> Version | None:
@@ -118,6 +147,12 @@ class Artefacts:
             ) from error
 
     @property
+    def pointed(self) -> str | None:
+        """Name of the current version, whatever state it is in; None if none was ever published."""
+        name = self._pointer()["current"]
+        return None if name is None else str(name)
+
+    @property
     def versions(self) -> tuple[Version, ...]:
         """Those that were published and are complete, in the order in which they first were."""
         published = [entry["name"] for entry in self._pointer()["published"]]
@@ -128,12 +163,28 @@ class Artefacts:
         """Complete but never published: somebody died between the two, or has not decided yet. Never used by itself."""
         return tuple(version for version in self._complete_ones() if version.number is None)
 
+    def listed(self) -> tuple[Version, ...]:
+        """All that have a readable manifest, published or not, damaged (`problem`) or not, in the order of names."""
+        folders = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        found = (self._described(folder.name) for folder in folders if _NAME.fullmatch(folder.name))
+        return tuple(version for version in found if version is not None)
+
     def get(self, name: str) -> Version:
         """A complete version by its name; `NotFound` if there is none."""
         version = self._read(name) if _NAME.fullmatch(name) else None
         if version is None:
             raise NotFound(f"There is no complete version {name[:100]!r}.")
         return version
+
+    def problem(self, name: str) -> str | None:
+        """What a quick look finds wrong with a version, without reading all of it (`verify` does); None: nothing."""
+        manifest = _manifest(self.folder / name) if _NAME.fullmatch(name) else None
+        if manifest is None:
+            return "Its manifest is missing or cannot be read."
+        noted = {entry["name"]: entry["manifest"] for entry in self._pointer()["published"]}
+        if noted.get(name, _hash(self.folder / name / _MANIFEST)) != _hash(self.folder / name / _MANIFEST):
+            return "Its manifest was changed since it was published."
+        return None if _sizes_agree(self.folder / name, manifest) else "Files of it are missing or were changed."
 
     def verify(self, name: str) -> str | None:
         """None if every byte is as it was written, or a sentence that says what is not."""
@@ -209,14 +260,20 @@ class Artefacts:
                 yield version
 
     def _read(self, name: str) -> Version | None:
+        """A complete version."""
+        manifest = _manifest(self.folder / name)
+        whole = manifest is not None and _sizes_agree(self.folder / name, manifest)
+        return self._described(name) if whole else None
+
+    def _described(self, name: str) -> Version | None:
         folder = self.folder / name
         manifest = _manifest(folder)
-        if manifest is None or not _sizes_agree(folder, manifest):
+        if manifest is None:
             return None
         published = [entry["name"] for entry in self._pointer()["published"]]
         number = published.index(name) + 1 if name in published else None
         size = sum(file["size"] for file in manifest["files"].values())
-        return Version(name, number, folder, manifest["facts"], size, manifest["at"])
+        return Version(name, number, folder, manifest["facts"], size, manifest["at"], len(manifest["files"]))
 
     def _pointer(self) -> dict[str, Any]:
         try:
@@ -252,6 +309,19 @@ class Artefacts:
             yield
         finally:
             os.close(handle)
+
+
+def _trail(pointer: dict[str, Any]) -> list[str]:
+    """What was current before, the last one last; pointers of the first unhans have none."""
+    return [name for name in pointer.get("trail", []) if isinstance(name, str) and _NAME.fullmatch(name)]
+
+
+def _check_current(pointer: dict[str, Any], expects: str | None) -> None:
+    if expects is not None and pointer["current"] != expects:
+        raise Conflict(
+            f"Not {expects[:100]!r} but {pointer['current']!r} is in use now: somebody was faster. Nothing was "
+            "changed; look again and decide anew."
+        )
 
 
 def check_space(folder: Path, needed: int) -> None:

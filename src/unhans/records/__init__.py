@@ -21,21 +21,47 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from unhans.artefacts import Artefacts
-from unhans.errors import BadOption, NotFound, ProjectProblem
-from unhans.feedback import agreement_by_kind, disagreements, person_agreement, stale_reason
+from unhans.errors import BadOption, Conflict, NotFound, ProjectProblem
+from unhans.feedback import (
+    agreement_by_kind,
+    contributions,
+    disagreements,
+    person_agreement,
+    settle,
+    stale_reason,
+)
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import ExplanationTable, WordOrder, word_row
 from unhans.records.judging import FeedbackLog
+from unhans.records.parts import Parts, count_parts, divide, texts_with
+from unhans.records.revising import (
+    CurveTable,
+    KnownFixes,
+    ReportTable,
+    SortedOut,
+    ancestors,
+    exported,
+    must_be_compared,
+    sort_out,
+    tree,
+    vote_use,
+)
 from unhans.shapes import (
     Agreement,
     Disagreement,
     ExampleView,
     ExplanationSet,
+    Export,
+    FeedbackUse,
     Filter,
+    FixOffer,
+    LossCurve,
     Method,
     Opinion,
+    PersonShare,
     ProjectFacts,
     ProjectSettings,
+    Revisions,
     Sort,
     Team,
     Teammate,
@@ -45,13 +71,15 @@ from unhans.shapes import (
 from unhans.store import Store
 from unhans.store.schema import settings
 from unhans.text import Words, visible_form
-from unhans.types import Feedback, Relabel, Review, Revision, WordVote, from_json
+from unhans.types import Feedback, Relabel, Report, Review, Revision, WordVote, from_json
 
 FACTS = "project.json"
 FORMAT = 2
 _MUCH_UNKNOWN = 0.3
 _SECONDS_SHOWN = 2000
 _SCORES_SHOWN = 300
+_VOTES_SHOWN = 500
+_TEACHES = ("word_vote", "word_vote_everywhere", "relabel")  # kinds of questions that a fix reads
 
 
 class Records:
@@ -59,11 +87,12 @@ class Records:
 
     def __init__(self, folder: Path, facts: dict[str, Any], store: Store) -> None:
         self.folder, self.facts, self.store = folder, facts, store
-        self.models = Artefacts(folder / "models")
+        self.models, self.exports = Artefacts(folder / "models"), Artefacts(folder / "exports")
         self.table = ExampleTable(store)
         self.explained = ExplanationTable(store)
         self.log = FeedbackLog(store, self.table)
-        self._current: tuple[int, Revision] | None = None  # with the moment of the pointer that said so
+        self.reports, self.curves = ReportTable(store), CurveTable(store)
+        self._current: tuple[tuple[int, int], Revision] | None = None  # with the pointer that said so
 
     @classmethod
     def open(cls, folder: str | Path, *, database: str | None = None) -> Self:
@@ -107,20 +136,30 @@ class Records:
     @property
     def current(self) -> Revision:
         """The revision in use."""
-        pointer = (self.folder / "models" / "current").stat().st_mtime_ns if self._current else None
-        if self._current and self._current[0] == pointer:
+        pointer = self.folder / "models" / "current"
+        if self._current and self._current[0] == _moment(pointer):
             return self._current[1]
+        seen = _moment(pointer) if pointer.exists() else (0, 0)  # before it is read: what comes later is noticed
         version = self.models.current
         if version is None:
             raise ProjectProblem(f"{self.folder} has no model in use. Bring models/ back from a backup.")
-        pointer = (self.folder / "models" / "current").stat().st_mtime_ns
-        self._current = pointer, _revision(version.facts, version.name)
+        self._current = seen, _revision(version.facts, version.name)
         return self._current[1]
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The model's labels; every revision has the same."""
         return self.current.labels
+
+    @property
+    def current_name(self) -> str:
+        """Name of the revision in use: r0, r1, …"""
+        return self.models.pointed or ""
+
+    def named(self, name: str) -> Revision:
+        """The revision of this name, published or proposed; `NotFound` if there is none that is whole."""
+        version = self.models.get(name)
+        return _revision(version.facts, version.name)
 
     # -- settings
 
@@ -291,6 +330,142 @@ class Records:
             seconds=tuple(seconds[-_SECONDS_SHOWN:]),
         )
 
+    # -- fixing
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Which examples train, and which verify."""
+        return divide(self.store)
+
+    def usable_feedback(self, people: Sequence[str] | None = None) -> list[Feedback]:
+        """What a fix may learn from: opinions that stand and fit, and those that the model in use was trained on.
+
+        The latter are about an older revision, but must keep being asked for: the next training would unlearn them.
+        With `people`, only theirs; rulings count whoever gave them.
+        """
+        return list(self._sorted_out(people).usable)
+
+    def feedback_use(self, people: Sequence[str] | None = None) -> FeedbackUse:
+        """What of the feedback a fix would use, and what it would leave out."""
+        found = self._sorted_out(people)
+        settled, undecided = settle(found.usable)
+        shown = settled[:_VOTES_SHOWN]
+        known = self.table.find([one.says.example for one in shown if one.says.example is not None])
+        everywhere = [one.says for one in shown if isinstance(one.says, WordVote) and one.says.example is None]
+        texts = texts_with(self.store, self.parts, {visible_form(vote.word) for vote in everywhere})
+        votes = []
+        for one in shown:
+            place, example = known.get(one.says.example or "", (None, None))
+            trains = example is not None and self.parts.trains(example)
+            votes.append(vote_use(one, inherited=found.inherited, place=place, trains=trains, texts=texts))
+        return FeedbackUse(
+            usable=len(settled),
+            votes=tuple(votes),
+            by_kind=tuple(Counter(one.says.kind for one in settled).most_common()),
+            people=tuple(PersonShare(**asdict(one)) for one in contributions(found.usable)),
+            agreement=self._agreement(found.usable, people),
+            stale=found.stale,
+            undecided=undecided,
+            inherited=sum(not found.inherited.isdisjoint(one.ids) for one in settled),
+        )
+
+    def fix_offer(self, people: Sequence[str] | None = None) -> FixOffer:
+        """All that somebody needs to know before a fix."""
+        known, use = self.known_fixes(), self.feedback_use(people)
+        train, held_out = count_parts(self.store, self.parts)
+        return FixOffer(
+            methods=known.offered(dict(use.by_kind), train=train, seconds_each=self.setting("pace")),
+            training=known.training,
+            feedback=use,
+            train=train,
+            held_out=held_out,
+            expectations=tuple(self.setting("expectations") or ()),
+            cannot=_cannot_fix(known, train),
+        )
+
+    def known_fixes(self) -> KnownFixes:
+        """The ways to fix, as a process that had them loaded described them."""
+        found = self.setting("fixes")
+        return KnownFixes() if found is None else TypeAdapter(KnownFixes).validate_python(found)
+
+    def revision_tree(self) -> Revisions:
+        """All revisions, published and proposed, and where going back leads."""
+        listed = [(version, _revision(version.facts, version.name)) for version in self.models.listed()]
+        return tree(self.models, listed, self.reports)
+
+    def report(self, before: str, after: str) -> Report:
+        """What changed from one revision to another, by their names; `NotFound` if they have not been compared."""
+        return must_be_compared(before, after, self.reports.one(before, after))
+
+    def keep_report(self, before: str, after: str, report: Report) -> None:
+        """Store what changed from one revision to another, in place of an earlier report on them."""
+        self.reports.keep(before, after, report)
+
+    def keep_curve(self, curve: LossCurve) -> None:
+        """Store the losses of a job as far as it has come."""
+        self.curves.keep(curve)
+
+    def curve(self, job: str) -> LossCurve:
+        """The losses of a job as far as it has come."""
+        return self.curves.one(job)
+
+    def export_list(self) -> list[Export]:
+        """What can be taken away, newest first."""
+        return exported(self.exports)
+
+    def publish(self, name: str, *, expects: str | None = None, even_so: bool = False) -> Revisions:
+        """Make a revision the one in use: a human decision.
+
+        `expects` is the revision that is believed to be in use; if somebody was faster, nothing happens but `Conflict`.
+        So it is where the report says that something got worse, or where there is none, unless it is meant even so.
+        """
+        version = self.models.get(name)
+        if not even_so:
+            self._check_better(name, expects or self.current_name, proposed=version.number is None)
+        self.models.publish(name, expects=expects)
+        self._current = None
+        return self.revision_tree()
+
+    def roll_back(self, *, expects: str | None = None) -> Revisions:
+        """Make the revision the one in use that was so before, in one step."""
+        self.models.roll_back(expects=expects)
+        self._current = None
+        return self.revision_tree()
+
+    def _check_better(self, name: str, before: str, *, proposed: bool) -> None:
+        first = self.reports.first().get(name, (None, None))[1]
+        report = self.reports.one(before, name) or (first if proposed else None)
+        if report is None and proposed:
+            raise Conflict(
+                f"{name} has not been compared with {before} yet, so nobody knows what it made worse. Nothing was "
+                "changed; compare them first, or publish it even so."
+            )
+        if report is not None and report.worse:
+            worst = report.worse[0]
+            where = f"{worst.name} on {worst.data}" + (f" ({worst.slice})" if worst.slice else "")
+            more = f", and {len(report.worse) - 1} more" if len(report.worse) > 1 else ""
+            raise Conflict(
+                f"{name} made something worse: {where} went from {worst.before:.3g} to {worst.after:.3g}{more}. "
+                "Nothing was changed; read the report, and publish it even so if that is worth it."
+            )
+
+    def _sorted_out(self, people: Sequence[str] | None) -> SortedOut:
+        standing = self.log.opinions(kinds=("word_vote", "relabel", "ruling"))
+        about = [one.says.example for one in standing if isinstance(one.says, WordVote | Relabel) and one.says.example]
+        hashes = {id_: example.text_hash for id_, (_, example) in self.table.find(about).items()}
+        every = [_revision(version.facts, version.name) for version in self.models.listed()]
+        used = {id_ for one in ancestors(self.current, every) for id_ in one.feedback}
+        return sort_out(standing, hashes=hashes, revision=self.current.id, inherited=used, people=people)
+
+    def _agreement(self, usable: Sequence[Feedback], people: Sequence[str] | None) -> tuple[Agreement, ...]:
+        """How far people agree on what a fix would use."""
+        reviews = [one for one in self.log.opinions(kinds=("review",)) if people is None or one.author in people]
+        finished = Counter(one.says.example for one in reviews if isinstance(one.says, Review))
+        shared = self.table.find([id_ for id_, n in finished.items() if n > 1])
+        counts = {id_: len(Words(example)) for id_, (_, example) in shared.items()}
+        found = agreement_by_kind([*usable, *reviews], words=lambda id_: counts.get(id_, 0))
+        return tuple(Agreement(**asdict(one)) for one in found if one.kind in _TEACHES)
+
     def _disagreements(self, standing: Sequence[Feedback]) -> list[Disagreement]:
         found = disagreements(standing)
         about = [one.says.example for one in found if isinstance(one.says, WordVote | Relabel) and one.says.example]
@@ -360,6 +535,25 @@ def _revision(facts: dict[str, Any], folder: str) -> Revision:
         return from_json(Revision, json.dumps(facts["revision"]))
     except (KeyError, ValueError) as error:
         raise ProjectProblem(f"The manifest of models/{folder} is damaged. Bring it back from a backup.") from error
+
+
+def _moment(pointer: Path) -> tuple[int, int]:
+    """Changes whenever the pointer is replaced; a clock alone is too coarse for that."""
+    found = pointer.stat()
+    return found.st_mtime_ns, found.st_ino
+
+
+def _cannot_fix(known: KnownFixes, train: int) -> str:
+    """Why nothing can be fixed; empty if it can."""
+    if not known.methods:
+        return "The ways to fix are not known here yet. Have the examples predicted once with this version of unhans."
+    if not any(fix.method.usable for fix in known.methods):
+        return known.methods[0].method.unusable
+    if not train:
+        return (
+            "No labelled example is for training. Add labelled examples, in a split called train if there are splits."
+        )
+    return ""
 
 
 def _label_of(entry: Feedback) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
@@ -14,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from unhans.accounts import User
 from unhans.errors import BadOption, NotAllowed, NotFound, TooMuch
 from unhans.jobs import Job
-from unhans.server.identity import Here, Member, Room, SignedIn, secret_of
+from unhans.server.identity import Here, Member, Room, Seat, SignedIn, secret_of
 from unhans.server.projects import may_watch, visible
 from unhans.shapes import NewJob
 
@@ -46,11 +47,17 @@ def ask(given: NewJob, seat: Member, here: Here) -> Job:
         seat.records.table.some(given.places[:1000])
         if len(given.places) > 1000:
             raise TooMuch("At most 1,000 places can be named; use limit for more.")
+    return enqueue(given.kind, given, seat, here)
+
+
+def enqueue(kind: str, given: Any, seat: Seat, here: Room) -> Job:
+    """Have some work done in a project; where the very same waits or runs already, that is it."""
+    options = json.loads(json.dumps(asdict(given)))  # as it comes back from the queue: lists for tuples
     waiting = here.workspace.jobs.list(projects=[seat.project], states=["queued", "running"], limit=_WAITING)
     if len(waiting) >= _WAITING:
         raise TooMuch(f"{_WAITING} jobs of this project are waiting already. Nothing was added.")
-    same = next((job for job in waiting if job.kind == given.kind and job.options == _plain(given)), None)
-    return same or here.workspace.jobs.add(given.kind, project=seat.project, by=seat.user.name, options=_plain(given))
+    same = next((job for job in waiting if job.kind == kind and job.options == options), None)
+    return same or here.workspace.jobs.add(kind, project=seat.project, by=seat.user.name, options=options)
 
 
 @router.get("/jobs")
@@ -109,11 +116,6 @@ async def events(user: SignedIn, request: Request, here: Here) -> StreamingRespo
             streams[user.name] -= 1
 
     return StreamingResponse(news(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
-def _plain(given: NewJob) -> dict[str, object]:
-    told = asdict(given)
-    return told | {"places": None if given.places is None else list(given.places)}
 
 
 def _seen(here: Room, user: User, project: str | None) -> list[Job]:

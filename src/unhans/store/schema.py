@@ -163,6 +163,24 @@ reservations = Table(
     Index("reservations_by_end", "until"),
 )
 
+reports = Table(  # what one version of the model changed against another
+    "reports",
+    metadata,
+    Column("before", _Bytes, primary_key=True),  # names of versions: r0, r1 …
+    Column("after", _Bytes, primary_key=True),
+    Column("at", _Bytes, nullable=False),
+    Column("report", Text, nullable=False),  # the noun
+    Index("reports_by_after", "after", "at"),
+)
+
+curves = Table(  # losses of a training while it runs
+    "curves",
+    metadata,
+    Column("job", _Bytes, primary_key=True),
+    Column("at", _Bytes, nullable=False),
+    Column("curve", Text, nullable=False),
+)
+
 settings = Table(
     "settings",
     metadata,
