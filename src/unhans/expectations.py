@@ -58,7 +58,7 @@ class Expected:
 
     def holds_for(self, value: float) -> bool:
         """Whether a value is on the right side of the bound."""
-        return _SIGNS[self.sign](value, self.bound)
+        return _SIGNS[self.sign](round(value, 9), self.bound)  # 0.67 - 0.66 is not above 0.01
 
     def worst(self, values: Mapping[str, float]) -> tuple[str, float]:
         """The value that is farthest on the wrong side, and where it was found."""
@@ -202,7 +202,7 @@ def _share(expected: Expected, found: Findings) -> tuple[dict[str, float], str]:
             "or the model has no such label."
         )
     share, texts = found.shares[key]
-    return {"": share}, f" of the explanations of {texts} text{'' if texts == 1 else 's'} with the word"
+    return {"": share}, f", its mean share of the explanations of {texts} text{'' if texts == 1 else 's'} with it"
 
 
 def _count(expected: Expected, found: Findings) -> dict[str, float]:

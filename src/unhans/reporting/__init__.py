@@ -18,16 +18,28 @@ from unhans.reporting._words import (
     expectation_table,
     headline,
     held,
+    made_table,
     measure_table,
     moved,
     provenance,
     rival_table,
     sentence,
+    short_names,
     vote_table,
 )
 from unhans.types import Change, Report
 
-__all__ = ["MADE", "called", "headline", "report_junit", "report_markdown", "report_page", "report_text", "sentence"]
+__all__ = [
+    "MADE",
+    "called",
+    "headline",
+    "report_junit",
+    "report_markdown",
+    "report_page",
+    "report_text",
+    "sentence",
+    "short_names",
+]
 
 _LISTED = 10  # examples that became right or wrong, in Markdown
 _EXCERPT = 300  # characters of them
@@ -38,7 +50,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def report_text(report: Report) -> str:
     """Plain lines for a terminal: the verdict, the notes, expectations, measures, and what became of the votes.
 
-    Parts of sets are shown where they got better or worse.
+    Parts of sets are shown where they got better or worse, and sets made from votes by their accuracy alone.
     """
     lines = [headline(report), *(f"- {note}" for note in report.notes)]
     if report.expectations:
@@ -46,7 +58,9 @@ def report_text(report: Report) -> str:
         lines += [f"  {'ok  ' if one.holds else 'FAIL'}  {one.text}  ({one.says})" for one in report.expectations]
     for data, measures in by_set(report.measures).items():
         shown = [measure for measure in measures if not measure.slice or measure.verdict != "same"]
-        lines += ["", data, *_aligned(*measure_table(shown))]
+        lines += ["", data, *_aligned(*measure_table(shown))] if MADE not in data else []
+    if (table := made_table(report))[1]:
+        lines += ["", "sets made from votes", *_aligned(*table)]
     if report.words:
         lines += ["", "votes", *_aligned(*vote_table(report.words))]
     if report.moved is not None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from math import ceil, floor
 
 from unhans.present import safe_html
-from unhans.reporting._words import MADE, accuracies
+from unhans.reporting._words import MADE, accuracies, mean
 from unhans.types import Measure, Recipe, Report
 
 _WIDTH, _HEIGHT = 560, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 14, 40  # margins
 _DASHES = ("", "7 4", "2 4")  # lines can be told apart without colour, and so can their marks
-_TICKS = 4
-_ROOM = 0.02  # above the highest and below the lowest value
+_STEP, _TICKS = 5, 5  # points between ticks, or a multiple of it if that makes more ticks than this
 
 Line = tuple[str, Sequence[float]]
 """A name, and an accuracy for each strength."""
@@ -31,7 +31,7 @@ def curve(report: Report) -> str:
     if len(strengths) < 2:
         return ""
     lines = [
-        (name, [_mean(m.after for m in points[at] if m.data in sets) for at in strengths])
+        (name, [mean(m.after for m in points[at] if m.data in sets) or 0.0 for at in strengths])
         for name, sets in _lines([measure.data for measure in points[own]])
     ]
     return _figure(strengths, lines, strengths.index(own))
@@ -53,23 +53,16 @@ def _lines(sets: Sequence[str]) -> list[tuple[str, list[str]]]:
     return [(name, data) for name, data in found if data]
 
 
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 0.0
-
-
 def _figure(strengths: Sequence[float], lines: Sequence[Line], chosen: int) -> str:
-    values = [value for _, line in lines for value in line]
-    low, high = max(0.0, min(values) - _ROOM), min(1.0, max(values) + _ROOM)
+    ticks = _ticks([100 * value for _, line in lines for value in line])
 
     def x(number: int) -> float:
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * (number + 0.5) / len(strengths)
 
     def y(value: float) -> float:
-        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - (value - low) / ((high - low) or 1))
+        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - (100 * value - ticks[0]) / (ticks[-1] - ticks[0]))
 
-    ticks = [low + (high - low) * part / _TICKS for part in range(_TICKS + 1)]
-    drawn = [_tick(y(tick), f"{100 * tick:.0f}") for tick in ticks]
+    drawn = [_tick(y(tick / 100), str(tick)) for tick in ticks]
     drawn.append(
         f'<line class="chosen" x1="{x(chosen):.1f}" x2="{x(chosen):.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
     )
@@ -91,6 +84,14 @@ def _figure(strengths: Sequence[float], lines: Sequence[Line], chosen: int) -> s
         f'viewBox="0 0 {_WIDTH} {_HEIGHT}" aria-label="{safe_html(told)}">{"".join(drawn)}</svg>'
         f'<ul class="key">{key}</ul></figure>'
     )
+
+
+def _ticks(points: Sequence[float]) -> list[int]:
+    """Round numbers from below the lowest to above the highest."""
+    low = _STEP * floor(min(points) / _STEP)
+    steps = max(1, ceil((max(points) - low) / _STEP))
+    step = _STEP * ceil(steps / _TICKS)
+    return [low + step * number for number in range(ceil(steps * _STEP / step) + 1)]
 
 
 def _tick(y: float, text: str) -> str:

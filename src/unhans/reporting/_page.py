@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from unhans.present import heat_map, html_table, legend, safe_html, scale, scale_bar, whole_page
 from unhans.reporting._curve import curve
 from unhans.reporting._words import (
+    MADE,
+    NOTHING,
+    accuracies,
     by_set,
     expectation_table,
     headline,
     held,
+    made_table,
     measure_table,
     moved,
     provenance,
@@ -19,6 +23,9 @@ from unhans.reporting._words import (
     vote_table,
 )
 from unhans.types import Attribution, Change, Measure, Prediction, Report, to_html
+
+_EMPTY = ' class="empty"'
+_OPEN = 5  # examples in each column that need no click
 
 
 def report_page(report: Report, title: str = "Before and after") -> str:
@@ -41,13 +48,11 @@ def _sections(report: Report) -> Iterator[str]:
     yield f'<p class="lead">{safe_html(headline(report))}</p>{_notes(report)}'
     if report.expectations:
         yield _section("Expectations", _expectations(report))
+    yield _section("Measures", _measures(report))
+    if report.words or report.moved is not None:
+        yield _section("What became of the votes", _votes(report))
     if report.fixed or report.broken:
         yield _section("Examples that changed sides", _changes(report))
-    yield _section("Measures", _measures(report))
-    if report.words:
-        yield _section("What became of the votes", _votes(report))
-    if report.moved is not None:
-        yield _section("Everything else", f"<p>{safe_html(moved(report.moved))}</p>")
     if report.rivals:
         yield _section("Other fixes for the same feedback", _rivals(report))
     facts = "".join(f"<li><bdi>{safe_html(fact)}</bdi></li>" for fact in provenance(report))
@@ -84,16 +89,26 @@ def _expectations(report: Report) -> str:
 
 def _measures(report: Report) -> str:
     told = ['<p class="quiet">In points of a hundred. Better or worse is a change whose whole 95 % interval is.</p>']
-    for data, measures in by_set(report.measures).items():
-        whole = [measure for measure in measures if not measure.slice]
-        parts = [measure for measure in measures if measure.slice]
-        size = max((measure.n for measure in whole), default=0)
-        told.append(f"<h3><bdi>{safe_html(data)}</bdi> <small>{size:,} examples</small></h3>{_table_of(whole)}")
-        if parts:
-            fell = sum(measure.verdict == "worse" for measure in parts)
-            what = f"By label and group: {len(parts)} measures{f', {fell} worse' if fell else ''}"
-            told.append(f"<details{' open' if fell else ''}><summary>{what}</summary>{_table_of(parts)}</details>")
+    sets = by_set(report.measures)
+    told += [_set(data, measures) for data, measures in sets.items() if MADE not in data]
+    if made := [_set(data, measures) for data, measures in sets.items() if MADE in data]:
+        kinds = [measure.verdict for measure in accuracies(report) if MADE in measure.data]
+        told.append(f"<h3>Sets made from votes</h3>{_table(*made_table(report), kinds)}")
+        told.append(f"<details><summary>All their measures</summary>{''.join(made)}</details>")
     return "".join(told)
+
+
+def _set(data: str, measures: Sequence[Measure]) -> str:
+    """The measures of a whole set, and those of its parts behind a click unless one of them got worse."""
+    whole = [measure for measure in measures if not measure.slice]
+    parts = [measure for measure in measures if measure.slice]
+    size = max((measure.n for measure in whole), default=0)
+    told = f"<h3><bdi>{safe_html(data)}</bdi> <small>{size:,} examples</small></h3>{_table_of(whole)}"
+    if parts:
+        fell = sum(measure.verdict == "worse" for measure in parts)
+        what = f"By label and group: {len(parts)} measures{f', {fell} worse' if fell else ''}"
+        told += f"<details{' open' if fell else ''}><summary>{what}</summary>{_table_of(parts)}</details>"
+    return told
 
 
 def _table_of(measures: Sequence[Measure]) -> str:
@@ -107,27 +122,26 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], kinds: Sequence[s
     for number, row in enumerate(rows):
         kind = f' class="{kinds[number]}"' if kinds else ""
         cells = "".join(
-            f'<td data-name="{safe_html(name)}"><bdi>{safe_html(cell)}</bdi></td>'
+            f'<td data-name="{safe_html(name)}"{_EMPTY if cell == NOTHING else ""}><bdi>{safe_html(cell)}</bdi></td>'
             for name, cell in zip(head[1:], row[1:], strict=True)
         )
         lines.append(f'<tr{kind}><th scope="row"><bdi>{safe_html(row[0])}</bdi></th>{cells}</tr>')
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    return f"<div class='wide'><table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
 
 
 def _votes(report: Report) -> str:
+    rest = "" if report.moved is None else f"<p>{safe_html(moved(report.moved))}</p>"
+    if not report.words:
+        return rest
     heard = [one.heard for one in report.words]
     told = f"{sum(heard)} of {len(heard)} votes moved their word the way they asked for."
     about = "A share is the word's part of all that the words of a text say, for or against the label."
     table = _table(*vote_table(report.words), ["better" if one else "worse" for one in heard])
-    return f'<p>{told}</p><p class="quiet">{about}</p>{table}'
+    return f'<p>{told}</p><p class="quiet">{about}</p>{table}{rest}'
 
 
 def _rivals(report: Report) -> str:
-    notes = "".join(
-        f"<li><bdi>{safe_html(str(rival.recipe))}</bdi>: <bdi>{safe_html(rival.note)}</bdi></li>"
-        for rival in report.rivals
-        if rival.note
-    )
+    notes = "".join(f"<li><bdi>{safe_html(rival.note)}</bdi></li>" for rival in report.rivals if rival.note)
     return f'{curve(report)}<ul class="plain">{notes}</ul>{_table(*rival_table(report))}'
 
 
@@ -155,9 +169,11 @@ def _key(why: Attribution) -> str:
 
 
 def _column(title: str, changes: Sequence[Change], n: int) -> str:
-    more = f'<p class="quiet">Shown are the {len(changes)} that the model is surest of now.</p>'
-    body = "".join(map(_change, changes)) or '<p class="quiet">None.</p>'
-    return f"<div><h3>{title}</h3>{more if n > len(changes) else ''}{body}</div>"
+    body = "".join(map(_change, changes[:_OPEN])) or '<p class="quiet">None.</p>'
+    if rest := changes[_OPEN:]:
+        some = f" of {n - _OPEN:,}" if n > len(changes) else ""
+        body += f"<details><summary>{len(rest)}{some} more</summary>{''.join(map(_change, rest))}</details>"
+    return f"<div><h3>{title}</h3>{body}</div>"
 
 
 def _change(change: Change) -> str:
@@ -201,7 +217,8 @@ code{font-family:ui-monospace,monospace}
 table{border-collapse:collapse;margin:.3rem 0;font-variant-numeric:tabular-nums;max-width:100%}
 th,td{text-align:left;padding:.22rem 1.1rem .22rem 0;border-bottom:1px solid var(--rule);vertical-align:top}
 tbody th{font-weight:normal;overflow-wrap:anywhere}
-thead th{font-size:.85rem;opacity:.75;font-weight:normal;overflow-wrap:anywhere}
+thead th{font-size:.85rem;opacity:.75;font-weight:normal;vertical-align:bottom}
+.wide{overflow-x:auto}
 details{margin:.4rem 0}
 summary{cursor:pointer;padding:.2rem 0}
 .plain{padding-left:1.1rem;overflow-wrap:anywhere}
@@ -234,6 +251,7 @@ tr{border-bottom:1px solid var(--rule);padding:.35rem 0}
 th,td{border:0;padding:0}
 tbody th{font-weight:600}
 td{display:inline-block;margin-right:.9rem}
+.empty{display:none}
 td:not([data-name=""])::before{content:attr(data-name) " ";opacity:.75;font-size:.85rem}
 }
 """

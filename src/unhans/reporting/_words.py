@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from unhans.types import Measure, Report, WordEffect
+from unhans.types import Measure, Recipe, Report, WordEffect
 
 MADE = " · "  # between the name of a set and what was done to its texts
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """Head and rows."""
 _NAMES = {"accuracy": "accuracy", "macro_f1": "macro-F1", "f1": "F1", "calibration_error": "calibration error"}
 _VERDICTS = {"better": "▲ better", "worse": "▼ worse", "same": "= same"}
-_NOTHING = "–"
+NOTHING = "–"
 
 
 def called(measure: Measure) -> str:
@@ -79,7 +79,7 @@ def measure_table(measures: Sequence[Measure]) -> Table:
         (_row_name(m), _number(m.before), _number(m.after), _change(m), _verdict(m), f"{m.n:,}", _p(m), _runs(m))
         for m in measures
     ]
-    kept = [n for n in range(len(head)) if n in (0, 2) or any(row[n] != _NOTHING for row in rows)]
+    kept = [n for n in range(len(head)) if n in (0, 2) or any(row[n] != NOTHING for row in rows)]
     return tuple(head[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
 
 
@@ -111,13 +111,46 @@ def vote_table(words: Sequence[WordEffect]) -> Table:
 
 
 def rival_table(report: Report) -> Table:
-    """Accuracies on whole sets: of the model before, of the fix, of every rival."""
+    """Accuracies of the model before, of the fix and of every rival; sets made from votes are taken together."""
     own = accuracies(report)
-    lines = [("before", {m.data: m.before for m in own})] if report.before is not None else []
-    lines.append((str(report.recipe) if report.recipe else "this model", {m.data: m.after for m in own}))
-    lines += [(str(rival.recipe), {m.data: m.after for m in rival.measures}) for rival in report.rivals]
-    sets = [m.data for m in own]
-    return ("accuracy of", *sets), [(name, *(_number(values.get(data)) for data in sets)) for name, values in lines]
+    names = short_names([report.recipe, *(rival.recipe for rival in report.rivals)])
+    columns = [{m.data: m.after for m in measures} for measures in (own, *(rival.measures for rival in report.rivals))]
+    if report.before is not None:
+        names, columns = ["before", *names], [{m.data: m.before or 0.0 for m in own}, *columns]
+    lines = [(m.data, [m.data]) for m in own if MADE not in m.data]
+    if made := [m.data for m in own if MADE in m.data]:
+        lines.append(("sets made from votes, mean", made))
+    rows = [
+        (name, *(_number(mean(column[d] for d in sets if d in column)) for column in columns)) for name, sets in lines
+    ]
+    return ("accuracy on", *names), rows
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """The plain mean; None of nothing."""
+    found = list(values)
+    return sum(found) / len(found) if found else None
+
+
+def short_names(recipes: Sequence[Recipe | None]) -> list[str]:
+    """The name of each, with the options (and the seed) by which it differs from others of that name."""
+    settings = [None if r is None else {**dict(r.options), "seed": r.seed} for r in recipes]
+    found = []
+    for recipe, own in zip(recipes, settings, strict=True):
+        if recipe is None or own is None:
+            found.append("this model")
+            continue
+        alike = [o for r, o in zip(recipes, settings, strict=True) if r is not None and r.name == recipe.name and o]
+        told = [f"{key}={value}" for key, value in own.items() if any(other.get(key) != value for other in alike)]
+        found.append(f"{recipe.name} ({', '.join(told)})" if told else recipe.name)
+    return found
+
+
+def made_table(report: Report) -> Table:
+    """The accuracies on the sets that were made from votes, a line each."""
+    made = [measure for measure in accuracies(report) if MADE in measure.data]
+    head, rows = measure_table(made)
+    return ("accuracy on", *head[1:]), [(m.data, *row[1:]) for m, row in zip(made, rows, strict=True)]
 
 
 def accuracies(report: Report) -> list[Measure]:
@@ -132,23 +165,23 @@ def _interval(measure: Measure) -> str:
 
 
 def _number(value: float | None) -> str:
-    return _NOTHING if value is None else f"{100 * value:.1f}"
+    return NOTHING if value is None else f"{100 * value:.1f}"
 
 
 def _change(measure: Measure) -> str:
-    return _NOTHING if measure.change is None else f"{100 * measure.change:+.1f}{_interval(measure)}"
+    return NOTHING if measure.change is None else f"{100 * measure.change:+.1f}{_interval(measure)}"
 
 
 def _verdict(measure: Measure) -> str:
-    return _NOTHING if measure.low is None else _VERDICTS[measure.verdict]
+    return NOTHING if measure.low is None else _VERDICTS[measure.verdict]
 
 
 def _p(measure: Measure) -> str:
-    return _NOTHING if measure.p is None else "< 0.001" if measure.p < 0.001 else f"{measure.p:.3f}"
+    return NOTHING if measure.p is None else "< 0.001" if measure.p < 0.001 else f"{measure.p:.3f}"
 
 
 def _runs(measure: Measure) -> str:
-    return f"{100 * min(measure.runs):.1f} to {100 * max(measure.runs):.1f}" if measure.runs else _NOTHING
+    return f"{100 * min(measure.runs):.1f} to {100 * max(measure.runs):.1f}" if measure.runs else NOTHING
 
 
 def _row_name(measure: Measure) -> str:

@@ -18,12 +18,13 @@ from unhans.errors import BadData, BadOption, Cancelled
 from unhans.expectations import Expected, Findings, check_expectations, judge, words_of
 from unhans.feedback import resolve, settle
 from unhans.model import Classifier
+from unhans.reporting import short_names
 from unhans.scoring import Progress, ScoreCache
 from unhans.text import visible_form
 from unhans.types import Change, Example, Feedback, Recipe, Report, Rival, WordEffect, WordVote
 from unhans.verify._notes import Circumstances, notes_of
 from unhans.verify._sets import Scored
-from unhans.verify._statistics import Floats, accuracy_differences, interval
+from unhans.verify._statistics import Floats, accuracy_differences
 from unhans.verify._stress import stress_sets
 from unhans.verify._words import (
     MOST_VOTES,
@@ -116,7 +117,7 @@ def verify(
         n_broken=changed.n_broken.total(),
         words=tuple(effects),
         moved=findings.moved,
-        rivals=_rivals(scored, set(given), [recipe for recipe, _ in rivals], seed),
+        rivals=_rivals(scored, set(given), fix, [recipe for recipe, _ in rivals], seed),
         recipe=fix,
         method=explaining.recipe,
     )
@@ -210,35 +211,34 @@ class _Changed:
         return cls(fixed[:_SHOWN], broken[:_SHOWN], *counts)
 
 
-def _rivals(scored: Sequence[Scored], given: set[str], recipes: Sequence[Recipe], seed: int) -> tuple[Rival, ...]:
+def _rivals(
+    scored: Sequence[Scored], given: set[str], fix: Recipe | None, recipes: Sequence[Recipe], seed: int
+) -> tuple[Rival, ...]:
     """The accuracy of each rival on every set, and whether the fix beats it."""
     found = []
-    for number, recipe in enumerate(recipes):
+    names = short_names([fix, *recipes])[1:]
+    for number, (recipe, name) in enumerate(zip(recipes, names, strict=True)):
         at = number - len(recipes)  # they are the last of the models
         rngs = [np.random.default_rng([seed, number, n]) for n in range(len(scored))]
-        measures = [one.rival(len(one.lines) + at, rng) for one, rng in zip(scored, rngs, strict=True)]
-        leads = [
-            accuracy_differences(one.right[one.after], one.right[at], rng)
-            for one, rng in zip(scored, rngs, strict=True)
-        ]
-        told = [_against(recipe, [lead for one, lead in zip(scored, leads, strict=True) if one.name in given])]
-        if stressed := [lead for one, lead in zip(scored, leads, strict=True) if one.name not in given]:
-            told.append(f"on the sets made from votes {_against(None, stressed)}")
-        found.append(Rival(recipe, tuple(measures), f"The fix is {', '.join(told)}."))
+        measures, leads = [], {}
+        for one, rng in zip(scored, rngs, strict=True):
+            measures.append(one.rival(len(one.lines) + at, rng))
+            leads[one.name] = accuracy_differences(one.right[one.after], one.right[at], rng)
+        note = f"The fix is {_against([lead for data, lead in leads.items() if data in given], name)}"
+        if stressed := [lead for data, lead in leads.items() if data not in given]:
+            note += f"; on the sets made from votes it is {_against(stressed)}"
+        found.append(Rival(recipe, tuple(measures), f"{note}."))
     return tuple(found)
 
 
-def _against(recipe: Recipe | None, leads: Sequence[Floats]) -> str:
+def _against(leads: Sequence[Floats], name: str = "") -> str:
     """Better, worse or neither, by the mean over the sets of the difference in accuracy."""
     mean = np.mean(leads, axis=0)
-    low, high = interval(mean[1:])
-    assert low is not None
-    assert high is not None
+    low, high = np.percentile(mean[1:], (2.5, 97.5))
     measured = f"{100 * mean[0]:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}]"
-    name = "" if recipe is None else f" {recipe.name}"
     if low <= 0 <= high:
-        return f"not distinguishable{f' from{name}' if name else ''} ({measured})"
-    return f"{'better' if low > 0 else 'worse'}{f' than{name}' if name else ''} by {measured}"
+        return f"not distinguishable{f' from {name}' if name else ''} ({measured})"
+    return f"{'better' if low > 0 else 'worse'}{f' than {name}' if name else ''} by {measured}"
 
 
 # What the explanations say

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from unhans.reporting import called, sentence
+from unhans.reporting import MADE, called, sentence
 from unhans.types import Measure, Report
 
 _FEW = 100  # examples: fewer leave room for a loss of several points that no interval shows
-_LISTED = 10  # sentences about parts of sets; the rest is counted
+_LISTED = 10  # sentences about what got worse, and better; the rest is counted
+_FLATTERY = (
+    "a fix that trains on such texts is flattered there, and their labels are right only if the words decide nothing."
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ def _changed(report: Report) -> Iterator[str]:
     if report.before is None:
         return
     better = [measure for measure in report.measures if measure.verdict == "better"]
-    yield from _sentences(report.worse, "worse")
+    yield from _sentences(report.worse, "worse", len(report.worse))
     if not report.worse:
         yield "Nothing that was measured got worse beyond its 95 % interval."
     if report.n_fixed or report.n_broken:
@@ -40,16 +43,17 @@ def _changed(report: Report) -> Iterator[str]:
         yield f"{broken}, and {report.n_fixed:,} that {_were(report.n_fixed)} wrong {_are(report.n_fixed)} right."
     else:
         yield "No example changed sides."
-    yield from _sentences(better, "better")
+    told = [measure for measure in better if MADE not in measure.data or measure.name == "accuracy"]
+    yield from _sentences(told, "better", len(better))
 
 
-def _sentences(measures: Sequence[Measure], verdict: str) -> Iterator[str]:
-    """Whole sets one by one, then parts of sets until it gets too long."""
+def _sentences(measures: Sequence[Measure], verdict: str, n: int) -> Iterator[str]:
+    """Whole sets one by one, then parts of sets until it gets too long; the rest of the `n` is counted."""
     whole = [measure for measure in measures if not measure.slice]
-    parts = [measure for measure in measures if measure.slice]
-    yield from (sentence(measure) for measure in (*whole, *parts[:_LISTED]))
-    if len(parts) > _LISTED:
-        yield f"{len(parts) - _LISTED} more measures of parts of sets got {verdict}."
+    parts = [measure for measure in measures if measure.slice][: max(0, _LISTED - len(whole))]
+    yield from map(sentence, (*whole, *parts))
+    if more := n - len(whole) - len(parts):
+        yield f"{more:,} {'more ' if whole or parts else ''}measure{_s(more)} got {verdict}."
 
 
 def _contests(report: Report) -> Iterator[str]:
@@ -60,26 +64,27 @@ def _contests(report: Report) -> Iterator[str]:
 def _caveats(report: Report, told: Circumstances) -> Iterator[str]:
     whole = [measure for measure in report.measures if not measure.slice and measure.name == "accuracy"]
     doubtful = [m for m in report.measures if m.verdict != "same" and m.p is not None and m.p >= 0.05]
-    for measure in doubtful[:_LISTED]:
-        yield f"Still, {called(measure)} may have changed by chance: McNemar's exact test gives p = {measure.p:.2g}."
-    if few := [m.data for m in whole if m.n < _FEW]:
+    if doubtful:
+        some = "; ".join(f"{called(measure)} (p = {measure.p:.2g})" for measure in doubtful[:_LISTED])
+        yield f"By McNemar's exact test this may be chance all the same: {some}."
+    few = [m.data for m in whole if m.n < _FEW and m.data not in told.stressed]
+    if small := sum(m.n < _FEW for m in whole) - len(few):
+        few.append(f"{small} set{_s(small)} made from votes")
+    if few:
         yield f"Fewer than {_FEW} examples in {', '.join(few)}: a real loss there may not show."
     judged = sum(measure.low is not None for measure in report.measures)
     if judged >= 20:
         yield f"{judged} changes are judged at 95 %: about {judged / 20:.0f} of them would stand out by chance alone."
     if told.stressed:
-        yield (
-            "Sets without, with or with other words in place of the voted ones are made from the votes: "
-            "a fix that trains on such texts is flattered there."
-        )
+        yield f"Sets called {next(iter(told.stressed))!r} and the like are made from the votes: {_FLATTERY}"
     if told.unlabelled:
         yield f"{_examples(told.unlabelled)} without a label {_were(told.unlabelled)} left out."
     if n := told.undecided:
         yield f"{n:,} question{_s(n)} on which people are evenly split {_were(n)} left out."
     if told.unmeasured:
         yield (
-            f"{told.unmeasured:,} vote{_s(told.unmeasured)} could not be measured: no text of these sets has the word "
-            "where the vote is about."
+            f"{told.unmeasured:,} vote{_s(told.unmeasured)} could not be measured: these sets have neither the example "
+            "nor a text with the word."
         )
     if told.method:
         yield told.method

@@ -69,8 +69,8 @@ class Scored:
     def measures(self, rng: np.random.Generator, *, sliced: bool) -> list[Measure]:
         """Accuracy, F1 and calibration of the whole set, then of its parts."""
         make = self._making(range(self.after + 1), range(self.after + 1, self.after + 1 + self.n_runs), rng)
-        whole = [make.accuracy(), make.measure("macro_f1", Kinds.macro_f1), self._calibration(rng)]
-        return whole + (list(self._slices(make)) if sliced else [])
+        f1 = [make.measure("macro_f1", Kinds.macro_f1)] if len(np.unique(self.truth)) > 1 else []
+        return [make.accuracy(), *f1, self._calibration(rng), *(self._slices(make) if sliced else ())]
 
     def rival(self, model: int, rng: np.random.Generator) -> Measure:
         """The accuracy of another model, against the same before."""
@@ -101,7 +101,8 @@ class Scored:
         values = [calibration_error(self.answers[n].confidence, self.right[n]) for n in shown]
         n, low, high = len(self.truth), None, None
         if self.after and n >= FEWEST:
-            low, high = interval(calibration_changes(self.answers[0], self.answers[1], self.truth, rng))
+            changes = calibration_changes(self.answers[0], self.answers[1], self.truth, rng)
+            low, high = interval(changes, values[1] - values[0])
         before = values[0] if self.after else None
         runs = tuple(values[self.after :]) if self.n_runs else ()
         return Measure("calibration_error", self.name, before, values[self.after], low, high, "lower", n=n, runs=runs)
@@ -161,7 +162,9 @@ class _Making:
         if not self.after:
             return Measure(name, self.data, None, now, better=better, slice=part, n=n, runs=runs)
         before = value(self.kinds, 0)
-        low, high = interval((after - before)[1:]) if n >= FEWEST else (None, None)
+        changes = after - before
+        centre = float(changes[0]) if better == "lower" else None
+        low, high = interval(changes[1:], centre) if n >= FEWEST else (None, None)
         return Measure(name, self.data, float(before[0]), now, low, high, better, part, n, p, runs)
 
     def accuracy(self, part: str = "", where: Where | None = None) -> Measure:

@@ -103,12 +103,16 @@ def mcnemar(fixed: int, broken: int) -> float:
     return min(1.0, 2 * float(stats.binom.cdf(min(fixed, broken), fixed + broken, 0.5)))
 
 
-def interval(changes: Floats) -> tuple[float | None, float | None]:
-    """Where the middle 95 % of the resampled changes lie."""
+def interval(changes: Floats, centre: float | None = None) -> tuple[float | None, float | None]:
+    """Where the middle 95 % of the resampled changes lie.
+
+    With `centre`, they are moved to have it as their mean: calibration errors and gaps are larger in resamples than in
+    the examples themselves, and the more so the smaller they are, because chance only ever adds to them.
+    """
     defined = changes[np.isfinite(changes)]
     if not len(defined):
         return None, None
-    low, high = np.percentile(defined, (2.5, 97.5))
+    low, high = np.percentile(defined, (2.5, 97.5)) + (0.0 if centre is None else centre - defined.mean())
     return float(low), float(high)
 
 
