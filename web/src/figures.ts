@@ -3,7 +3,7 @@
 import type { EChartsCoreOption } from "echarts/core";
 
 import type { Palette } from "./parts/ChartBox.vue";
-import { measureName } from "./report";
+import { isMade, measureName } from "./report";
 import type { Agreement, LossCurve, Measure } from "./types";
 import { answerKind } from "./words";
 
@@ -431,7 +431,7 @@ const LINES = ["solid", "dashed", "dotted"] as const;
 
 /** What more strength buys and costs: one measure on every set, at each strength that was tried. */
 export function tradeOffFigure(sweep: readonly { strength: number; own: boolean; measures: readonly Measure[] }[], name: string): Figure {
-  const sets = [...new Set(sweep.flatMap(({ measures }) => measures.filter((one) => one.name === name && !one.slice).map((one) => one.data)))];
+  const sets = [...new Set(sweep.flatMap(({ measures }) => measures.filter((one) => one.name === name && !one.slice && !isMade(one.data)).map((one) => one.data)))];
   const values = sets.map((data) => sweep.map(({ measures }) => measures.find((one) => one.name === name && one.data === data && !one.slice)?.after ?? null));
   const share = values.flat().every((value) => value === null || (value >= 0 && value <= 1));
   const told = (value: number | null) => (value === null ? "–" : share ? `${(100 * value).toFixed(1)} %` : String(Number(value.toPrecision(3))));

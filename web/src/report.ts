@@ -24,7 +24,8 @@ const names = new Map([
   ["accuracy", "accuracy"],
   ["macro_f1", "macro-F1"],
   ["calibration_error", "calibration error"],
-  ["brier", "Brier score"],
+  ["f1", "F1"],
+  ["gap", "gap in accuracy"],
 ]);
 export const measureName = (name: string): string => names.get(name) ?? plainName(name);
 
@@ -64,19 +65,28 @@ export function chanceText(p: number | null | undefined): string {
 // -- what got worse
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
-const inSet = ({ data, slice }: Measure): string => (slice ? `${data}, ${slice}` : data);
+
+/** What a measure is of: "accuracy on films, label hate". */
+function called({ name, data, slice }: Measure): string {
+  if (name === "gap") return `the gap in accuracy between ${slice} on ${data}`;
+  return `${measureName(name)} on ${data}${slice ? `, ${slice},` : ""}`;
+}
 
 /** "Accuracy on films fell from 91.2 % to 88.0 %: −3.2 points (95 % interval −5.1 to −1.4)." */
 export function worseSentence(measure: Measure): string {
   const moved = (changeOf(measure) ?? 0) < 0 ? "fell" : "rose";
   const from = `${valueText(measure, measure.before)} to ${valueText(measure, measure.after)}`;
-  return `${capital(measureName(measure.name))} on ${inSet(measure)} ${moved} from ${from}: ${changeText(measure)} (95 % interval ${intervalText(measure)}).`;
+  return `${capital(called(measure))} ${moved} from ${from}: ${changeText(measure)} (95 % interval ${intervalText(measure)}).`;
 }
 
-/** What fell beyond its interval: whole sets before parts of them, the largest fall first. */
+/** Whether a set was made from the votes: the texts of another without, with, or with other words. */
+export const isMade = (data: string): boolean => data.includes(" · ");
+
+/** What fell beyond its interval: whole sets before parts of them, sets made from votes last, the largest fall first. */
 export function worseOf(measures: readonly Measure[]): Measure[] {
+  const order = ({ data, slice }: Measure): number => (isMade(data) ? 2 : slice ? 1 : 0);
   const fall = (measure: Measure): number => Math.abs(changeOf(measure) ?? 0);
-  return measures.filter((measure) => verdictOf(measure) === "worse").sort((one, other) => Number(one.slice !== "") - Number(other.slice !== "") || fall(other) - fall(one));
+  return measures.filter((measure) => verdictOf(measure) === "worse").sort((one, other) => order(one) - order(other) || fall(other) - fall(one));
 }
 
 export const broken = (expectations: readonly Expectation[]): Expectation[] => expectations.filter((one) => !one.holds);
@@ -143,12 +153,22 @@ export const heard = ({ vote, before, after }: WordEffect): boolean => (vote ===
 
 // -- recipes and rivals
 
-/** "word dropout · strength 0.3 · seed 1": the options that were set, and of all of them at most a few. */
-export function recipeText(recipe: Recipe, most = 4): string {
-  const options = recipe.options.filter(([, value]) => value !== null && value !== "");
-  const first = [...options].sort(([one], [other]) => Number(other === "strength") - Number(one === "strength")).slice(0, most);
+const FIRST = ["strength", "epochs", "learning_rate"];
+
+/** "word dropout · strength 0.3 · seed 1": the options that say most, or those of the given names. */
+export function recipeText(recipe: Recipe, names: ReadonlySet<string> | null = null): string {
+  const place = (name: string): number => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+  const options = recipe.options.filter(([name, value]) => value !== null && value !== "" && (names === null || names.has(name)));
+  const first = [...options].sort(([one], [other]) => place(one) - place(other)).slice(0, 4);
   const told = first.map(([name, value]) => (value === true ? plainName(name) : value === false ? `no ${plainName(name)}` : `${plainName(name)} ${String(value)}`));
-  return [plainName(recipe.name), ...told, ...(typeof recipe.seed === "number" ? [`seed ${recipe.seed}`] : [])].join(" · ");
+  return [plainName(recipe.name), ...told, ...(typeof recipe.seed === "number" && names === null ? [`seed ${recipe.seed}`] : [])].join(" · ");
+}
+
+/** The options in which recipes differ, where several of them have the option at all. */
+export function differing(recipes: readonly Recipe[]): Set<string> {
+  const values = new Map<string, Set<unknown>>();
+  for (const [name, value] of recipes.flatMap((one) => one.options)) values.set(name, (values.get(name) ?? new Set()).add(value));
+  return new Set([...values].filter(([, all]) => all.size > 1).map(([name]) => name));
 }
 
 export const strengthOf = (recipe: Recipe | null): number | null => {
@@ -168,6 +188,11 @@ export const contenders = (report: Report): Contender[] => [
   { recipe: report.recipe ?? null, own: true, note: "", measures: report.measures.filter((one) => !one.slice) },
   ...report.rivals.map(({ recipe, note, measures }) => ({ recipe, own: false, note, measures: measures.filter((one) => !one.slice) })),
 ];
+
+const TOLD = / (rose|fell) by [\d.]+ points|^Nothing that was measured|^No example changed|measures? (of parts of sets )?got (better|worse)|^[\d,]+ examples? that (was|were) right/;
+
+/** What must be known besides what the screen says itself. */
+export const caveats = (report: Report): string[] => report.notes.filter((note) => !TOLD.test(note) && !report.rivals.some((rival) => rival.note === note));
 
 /** The same fix at several strengths, weakest first; empty without at least two. */
 export function sweepOf(report: Report): { strength: number; own: boolean; measures: readonly Measure[] }[] {

@@ -10,7 +10,7 @@ import PublishDialog from "../src/parts/PublishDialog.vue";
 import RivalTable from "../src/parts/RivalTable.vue";
 import { tradeOffFigure } from "../src/figures";
 import {
-  chanceText, changeText, heard, intervalText, keepFirst, reachOf, recipeText, rowsOf, scaleOf, strongest, sweepOf, valueText, verdictOf, worseOf, worseSentence,
+  caveats, chanceText, changeText, differing, heard, intervalText, keepFirst, reachOf, recipeText, rowsOf, scaleOf, strongest, sweepOf, valueText, verdictOf, worseOf, worseSentence,
 } from "../src/report";
 import type { Attribution, Change, Measure, Recipe, Report, WordEffect } from "../src/types";
 
@@ -39,13 +39,14 @@ describe("which way a measure went", () => {
   it("a fall is told with its size and its uncertainty", () => {
     expect(worseSentence(measure())).toBe("Accuracy on films fell from 90.0 % to 85.0 %: −5.0 points (95 % interval −8.0 to −2.0).");
     expect(worseSentence(measure({ name: "calibration_error", better: "lower", before: 0.03, after: 0.06, low: 0.01, high: 0.05, slice: "label hate" }))).toBe(
-      "Calibration error on films, label hate rose from 3.0 % to 6.0 %: +3.0 points (95 % interval +1.0 to +5.0).",
+      "Calibration error on films, label hate, rose from 3.0 % to 6.0 %: +3.0 points (95 % interval +1.0 to +5.0).",
     );
   });
   it("whole sets come before their parts, large falls before small ones", () => {
     const part = measure({ slice: "group a", after: 0.5 });
     const small = measure({ data: "books", after: 0.88 });
-    expect(worseOf([part, small, same, measure()])).toEqual([measure(), small, part]);
+    const made = measure({ data: "books · without voted words", after: 0.1 });
+    expect(worseOf([made, part, small, same, measure()])).toEqual([measure(), small, part, made]);
   });
   it("numbers are written in their own unit, and a change of nothing has no sign", () => {
     expect(changeText(measure({ before: 0.9, after: 0.9 }))).toBe("0 points");
@@ -158,7 +159,14 @@ describe("votes and rivals", () => {
   });
   it("a recipe is said in words, strength first", () => {
     expect(recipeText(swept.recipe!)).toBe("er · strength 0.3 · steps 8 · seed 0");
-    expect(recipeText(recipe("word_dropout", [["a", true], ["b", false], ["c", null]], null))).toBe("word dropout · a · no b");
+    expect(recipeText(recipe("word_dropout", [["a", true], ["b", false], ["c", null], ["strength", 2]], null), new Set(["a", "b", "c"]))).toBe("word dropout · a · no b");
+  });
+  it("rivals are told apart by what differs", () => {
+    expect(differing([recipe("a", [["strength", 1], ["epochs", 3]]), recipe("a", [["strength", 2], ["epochs", 3]]), recipe("b", [["rate", 1]])])).toEqual(new Set(["strength"]));
+  });
+  it("notes say what the screen does not say itself", () => {
+    const own = ["Accuracy on films fell by 3.1 points [-5.0, -1.2].", "Nothing that was measured got worse beyond its 95 % interval.", "1 example that was right is wrong now, and 45 that were wrong are right.", "5 more measures got better.", "The fix is better."];
+    expect(caveats(report({ notes: [...own, "4 questions on which people are evenly split were left out."], rivals: [{ recipe: recipe("a"), measures: [], note: "The fix is better." }] }))).toEqual(["4 questions on which people are evenly split were left out."]);
   });
   it("the curve goes from weak to strong and leaves other fixes out", () => {
     expect(sweepOf(swept).map((one) => [one.strength, one.own])).toEqual([[0.1, false], [0.3, true], [1, false]]);
