@@ -55,17 +55,18 @@ def facts_of(
     Of the feedback, what the revision says it was taught counts as used; without a revision, all that stands.
     Agreement is over all that stands. People are only named if asked for.
     """
-    known = {example.id: example for example in examples}
-    counts = Counter((example.split or "all", example.label or "") for example in known.values())
     opinions = list(resolve(feedback).values())
+    reviewed = {one.says.example for one in opinions if isinstance(one.says, Review)}
+    counts: Counter[tuple[str, str]] = Counter()
+    n_words: dict[str, int] = dict.fromkeys(reviewed, 0)
+    for example in examples:  # which may be too many to be held
+        counts[example.split or "all", example.label or ""] += 1
+        if example.id in reviewed:
+            n_words[example.id] = len(Words(example))
     used = set(revision.feedback) if revision is not None else {one.id for one in opinions}
     taught = [one for one in feedback if one.id in used and not isinstance(one.says, Review | Ruling)]
     people = sorted({one.author for one in taught})
     kinds = Counter(one.says.kind for one in taught)
-
-    def n_words(id_: str) -> int:
-        return len(Words(known[id_])) if id_ in known else 0
-
     found = agreement_by_kind(opinions, words=n_words) if len({one.author for one in opinions}) > 1 else []
     return Facts(
         name,
