@@ -9,8 +9,9 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,27 +25,46 @@ from unhans.artefacts import Artefacts, hidden_name, sync
 from unhans.attributions import attribute, attribution, check_usable
 from unhans.catalogue import describe
 from unhans.data import Corpus, read
-from unhans.errors import BadData, ProjectProblem, Unsupported
+from unhans.errors import BadData, Conflict, ProjectProblem, Unsupported
+from unhans.expectations import check_expectations
+from unhans.export import Exported, export_bundle
+from unhans.fixes import TRAINING, Mended, fix
 from unhans.language_model import LanguageModel
 from unhans.loading import load
+from unhans.mending import Follow, Round, Run, Shares, checkpoints, planned
 from unhans.model import Classifier, TransformerClassifier
 from unhans.records import FACTS, FORMAT, Records
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import Alike
-from unhans.registry import Entry
-from unhans.scoring import Progress, ScoreCache
-from unhans.shapes import Method, MethodOption
+from unhans.records.revising import KnownFix, KnownFixes, now
+from unhans.registry import Entry, Option
+from unhans.scoring import Progress, ScoreCache, Tally
+from unhans.shapes import Method, MethodOption, Revisions
 from unhans.store import Store, batches
 from unhans.task import rank_words, suspects
 from unhans.text import Unit
 from unhans.training import Watch
-from unhans.types import Attributions, Example, Prediction, Recipe, Revision, Suspects, WordRanking, to_json
+from unhans.types import (
+    Attributions,
+    Example,
+    Feedback,
+    Prediction,
+    Recipe,
+    Report,
+    Revision,
+    Suspects,
+    WordRanking,
+    to_json,
+)
+from unhans.verify import verify
 
 _AT_ONCE = 256  # explanations between two writings: what a stop can cost
 _BACKGROUND, _TEXTS = 200, 20_000  # examples to compare with; texts that a language model is fitted on
 _FIRST = "r0"
 _RANKED = 2000  # explained examples that words are ranked by, at most
 _SUSPECTS = 50
+_TIMED = 10  # texts that must have been answered before their time is worth noting
+_CHECKPOINTS = ".fixing"
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -159,14 +179,30 @@ class Project(Records):
         self, *, progress: Progress | None = None, cancelled: Callable[[], bool] | None = None
     ) -> Iterator[Prediction]:
         """A prediction for every example, in order, stored as they come; what a stop leaves is a part of them."""
-        cache = self.cache if self.classifier.lasting else None
-        stream = self.classifier.predict_stream(self.examples, cache=cache, progress=progress, cancelled=cancelled)
-        for some in batches(zip(self.examples, stream, strict=True), _AT_ONCE):
+        yield from self._predict_with(self.classifier, progress, cancelled)
+
+    def _predict_with(
+        self, classifier: Classifier, progress: Progress | None, cancelled: Callable[[], bool] | None
+    ) -> Iterator[Prediction]:
+        """The same by any revision; how long it took tells how long a fix may take."""
+        cache, tally, seconds = self.cache if classifier.lasting else None, Tally(), 0.0
+        stream = classifier.predict_stream(
+            self.examples, cache=cache, progress=progress, cancelled=cancelled, tally=tally
+        )
+        pairs = batches(zip(self.examples, stream, strict=True), _AT_ONCE)
+        while True:
+            began = time.monotonic()
+            some = next(pairs, None)
+            seconds += time.monotonic() - began
+            if some is None:
+                break
             found = [prediction for _, prediction in some]
-            unknown = [self.classifier.unknown_share(example) for example, _ in some]
-            self.table.predicted(self.classifier.revision, found, unknown)
+            unknown = [classifier.unknown_share(example) for example, _ in some]
+            self.table.predicted(classifier.revision, found, unknown)
             yield from found
         self.table.tidy()
+        if tally.answered >= _TIMED:
+            self.keep_setting("pace", seconds / tally.answered)
 
     def explain(
         self,
@@ -233,24 +269,25 @@ class Project(Records):
 
         Done again whenever another version of unhans, or another revision, opens the project to work on it.
         """
-        known = self.methods()
-        if known and self.setting("methods_of") == [__version__, self.current.id, attribution.names]:
+        known_to = [__version__, self.current.id, attribution.names, fix.names]
+        if self.methods() and self.setting("methods_of") == known_to:
             return
-        found = []
-        for entry in attribution:
-            try:
-                check_usable(self.classifier, entry, background=True, language_model=True)
-                unusable = ""
-            except Unsupported as reason:
-                unusable = str(reason)
-            told = describe(entry)
-            options = tuple(
-                MethodOption(**(option | {"choices": tuple(option["choices"])})) for option in told["options"]
-            )
-            plain = (told["name"], told["summary"], tuple(told["needs"]), told["paper"], told["random"])
-            found.append(Method(*plain, options, not unusable, unusable))
+
+        def explains(entry: Entry) -> None:
+            check_usable(self.classifier, entry, background=True, language_model=True)
+
+        def fixes(entry: Entry) -> None:
+            self.classifier.require({"train", *entry.needs}, "Fixing")
+
+        found = [_described(entry, explains) for entry in attribution]
+        ways = tuple(
+            KnownFix(_described(entry, fixes), tuple(entry.facts["reads"]), float(entry.facts.get("cost", 1.0)))
+            for entry in fix
+        )
+        told = KnownFixes(ways, tuple(map(_option, TRAINING)))
         self.keep_setting("methods", TypeAdapter(list[Method]).dump_python(found, mode="json"))
-        self.keep_setting("methods_of", [__version__, self.current.id, attribution.names])
+        self.keep_setting("fixes", TypeAdapter(KnownFixes).dump_python(told, mode="json"))
+        self.keep_setting("methods_of", known_to)
 
     def rank(
         self,
@@ -307,8 +344,237 @@ class Project(Records):
                 self._language_model.save(folder)
         return self._language_model
 
+    # -- fixing
+
+    def mend(
+        self,
+        fix: str = "explanation_regularisation",
+        *,
+        people: Sequence[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        training: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        seeds: int = 1,
+        rivals: Sequence[str] = (),
+        strengths: Sequence[float] = (),
+        expectations: Sequence[str] = (),
+        on: Mapping[str, Sequence[Example]] | None = None,
+        follow: Follow | None = None,
+    ) -> tuple[str, Report]:
+        """A revision that was taught the feedback, proposed and not published: its name, and what it changed.
+
+        It is trained on what `parts` says is for training and verified on the rest, and on further sets `on`.
+        `rivals` (other fixes), `strengths` and further `seeds` are trained to be measured beside it, and not kept. Work
+        that was killed goes on where it stopped, if it is asked for again.
+        """
+        follow = follow or Follow()
+        check_expectations(expectations)
+        parent, before, feedback = self.current_name, self._loaded_current(), self.usable_feedback(people)
+        runs = planned(fix, options or {}, seed=seed, seeds=seeds, rivals=rivals, strengths=strengths)
+        train, validation, sets = self._divided(on or {})
+        work = Round(before, train, validation, feedback, dict(training or {}))
+        work.check(runs[0])
+        self.keep_setting("expectations", list(expectations))
+        verifying = sum(map(len, sets.values())) * (len(runs) + 4)
+        weights = [work.passes(runs[0]), len(self.examples), *map(work.passes, runs[1:]), verifying]
+        shares = Shares(follow.progress, weights)
+        what = (before.revision, [one.id for one in feedback], work.training, [asdict(run) for run in runs])
+        with checkpoints(self.folder / _CHECKPOINTS, *what) as folder:
+            first = work.mend(runs[0], folder, follow, shares.next())
+            assert first is not None  # the one that counts is made, or raises
+            name = self._propose(first, parent, follow)
+            follow.step(f"Predicting with {name}")
+            for _ in self._predict_with(first.classifier, shares.next(), follow.cancelled):
+                pass
+            others = [(run, work.mend(run, folder, follow, shares.next())) for run in runs[1:]]
+            report = self._verify(before, first, others, sets, feedback, expectations, seed, follow, shares.next())
+            report = replace(report, notes=(*report.notes, *work.failed), at=now())
+            self.keep_report(parent, name, report)
+        return name, report
+
+    def compare_revisions(
+        self,
+        before: str,
+        after: str,
+        expectations: Sequence[str] = (),
+        *,
+        on: Mapping[str, Sequence[Example]] | None = None,
+        follow: Follow | None = None,
+    ) -> Report:
+        """What changed from one revision to another, by their names; it is kept."""
+        follow = follow or Follow()
+        check_expectations(expectations)
+        older, newer = self.named(before), self.named(after)
+        follow.step("Loading the models")
+        first, second = self.classifier_of(before), self.classifier_of(after)
+        _, _, sets = self._divided(on or {})
+        follow.step(f"Comparing {after} with {before}")
+        report = verify(
+            first,
+            second,
+            sets,
+            feedback=self._taught(newer),
+            expectations=expectations,
+            fix=newer.recipe if newer.parent == older.id else None,
+            progress=follow.progress,
+            cancelled=follow.cancelled,
+            cache=self.cache,
+        )
+        known = self.reports.one(before, after)
+        report = replace(report, rivals=known.rivals if known else (), at=now())  # they were trained for it: kept
+        self.keep_setting("expectations", list(expectations))
+        self.keep_report(before, after, report)
+        return report
+
+    def classifier_of(self, name: str) -> Classifier:
+        """A revision by its name, loaded."""
+        if name == self.current_name:
+            return self._loaded_current()
+        folder = self.named(name).folder
+        return load(self.folder / folder if folder else self.facts["model"])
+
+    def publish(self, name: str, *, expects: str | None = None, even_so: bool = False) -> Revisions:
+        """Make a revision the one in use (see `Records.publish`)."""
+        found = super().publish(name, expects=expects, even_so=even_so)
+        self.__dict__.pop("classifier", None)
+        return found
+
+    def roll_back(self, *, expects: str | None = None) -> Revisions:
+        """Make the revision the one in use that was so before."""
+        found = super().roll_back(expects=expects)
+        self.__dict__.pop("classifier", None)
+        return found
+
+    def export(
+        self,
+        revision: str | None = None,
+        folder: Path | None = None,
+        *,
+        parts: Sequence[str] = ("model", "feedback", "report"),
+    ) -> Exported:
+        """A revision, the feedback and the report in a folder to take away: whole and checked, or not there at all.
+
+        By default of the revision in use, into a new folder of `exports/`.
+        """
+        name = revision or self.current_name
+        chosen, (compared, report) = self.named(name), self.reports.first().get(name, ("", None))
+        return export_bundle(
+            folder or self.folder / "exports" / _free_name(self.exports, name),
+            classifier=self.classifier_of(name),
+            report=report,
+            feedback=list(self.log.entries()),
+            examples=self.examples,
+            parts=parts,
+            revision=chosen,
+            title=f"{self.name}: {compared} to {name}",
+        )
+
+    def _loaded_current(self) -> Classifier:
+        """The model in use, also if another process has published one since this was opened."""
+        if self.classifier.revision != self.current.id:
+            self.__dict__.pop("classifier", None)
+        return self.classifier
+
+    def _divided(
+        self, on: Mapping[str, Sequence[Example]]
+    ) -> tuple[list[Example], list[Example] | None, dict[str, list[Example]]]:
+        """Examples to train on, those that choose the epoch (None: the fix sees to it), and those that verify."""
+        train, validation, sets = [], [], dict[str, list[Example]]()
+        for example in self.examples:
+            if self.parts.trains(example):
+                train.append(example)
+            elif self.parts.validates(example):
+                validation.append(example)
+            elif name := self.parts.set_of(example):
+                sets.setdefault(name, []).append(example)
+        sets |= {name: list(examples) for name, examples in on.items()}
+        if not sets:
+            raise BadData(
+                "No labelled example is left to verify with. Add a split called test, or more labelled examples."
+            )
+        return train, validation or None, sets
+
+    def _propose(self, made: Mended, parent: str, follow: Follow) -> str:
+        """Keep a trained model as a revision that nobody uses yet. The very same is kept once, however often made."""
+        own = made.classifier
+        new = Revision(own.revision, self.named(parent).id, made.recipe, own.labels, made.used)
+        for name, known in self._listed():
+            if replace(known, folder=None, at=None) == new and self.models.problem(name) is None:
+                return name
+        follow.step("Keeping the new version of the model")
+        size = sum(weight.numel() * weight.element_size() for weight in own.model.parameters())
+        while True:
+            name = _next_name([path.name for path in self.models.folder.iterdir()])
+            facts = replace(new, folder=f"models/{name}", at=now())
+            try:
+                self.models.add(name, own.save_into, {"revision": json.loads(to_json(facts))}, needs=size)
+            except Conflict:
+                continue  # another process has just taken this name
+            return name
+
+    def _verify(  # noqa: PLR0917 - the second half of `mend`
+        self,
+        before: Classifier,
+        made: Mended,
+        others: Sequence[tuple[Run, Mended | None]],
+        sets: Mapping[str, Sequence[Example]],
+        feedback: Sequence[Feedback],
+        expectations: Sequence[str],
+        seed: int,
+        follow: Follow,
+        progress: Progress,
+    ) -> Report:
+        follow.step("Verifying: before and after")
+        there = [(run, other) for run, other in others if other is not None]
+        return verify(
+            before,
+            made.classifier,
+            sets,
+            feedback=feedback,
+            expectations=expectations,
+            fix=made.recipe,
+            runs=[other.classifier for run, other in there if run.role == "seed"],
+            rivals=[(other.recipe, other.classifier) for run, other in there if run.role == "rival"],
+            seed=seed,
+            progress=progress,
+            cancelled=follow.cancelled,
+            cache=self.cache,
+        )
+
+    def _taught(self, revision: Revision) -> list[Feedback]:
+        """The feedback that a revision was taught, as far as it stands; of one that was taught none, what is usable."""
+        standing = self.log.opinions(kinds=("word_vote", "relabel", "ruling"))
+        return [one for one in standing if one.id in revision.feedback] or self.usable_feedback()
+
     def __repr__(self) -> str:
         return f"Project({self.name!r}, {self.table.count()} examples, {len(self.revisions)} revisions)"
+
+
+def _described(entry: Entry, check: Callable[[Entry], None]) -> Method:
+    """A member of a family as screens see it; `check` raises if the model cannot do it."""
+    try:
+        check(entry)
+        unusable = ""
+    except Unsupported as reason:
+        unusable = str(reason)
+    told = describe(entry)
+    plain = (told["name"], told["summary"], tuple(told["needs"]), told["paper"], told["random"])
+    return Method(*plain, tuple(map(_option, entry.options)), not unusable, unusable)
+
+
+def _option(option: Option) -> MethodOption:
+    return MethodOption(option.name, option.kind, option.default, option.choices, option.help)
+
+
+def _next_name(taken: Sequence[str]) -> str:
+    """The next free name of a revision: r0, r1, …"""
+    numbers = [int(name[1:]) for name in taken if name[:1] == "r" and name[1:].isdecimal()]
+    return f"r{max(numbers, default=0) + 1}"
+
+
+def _free_name(exports: Artefacts, revision: str) -> str:
+    taken = {path.name for path in exports.folder.iterdir()} if exports.folder.is_dir() else set()
+    return next(name for n in range(1, len(taken) + 2) if (name := f"{revision}-{n}") not in taken)
 
 
 def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:

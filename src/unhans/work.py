@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -18,13 +19,27 @@ from unhans.data import Corpus, columns_of, read
 from unhans.errors import BadData, BadModel, Cancelled, UnhansError, Unsupported
 from unhans.jobs import Handle
 from unhans.loading import load
+from unhans.mending import Follow
 from unhans.model import Classifier, TransformerClassifier
 from unhans.project import Project, match_labels, sample
 from unhans.records.examples import MAX_CHARACTERS, MAX_EXAMPLES
-from unhans.shapes import Check, Columns, NewJob, PlanReport, ProjectPlan
+from unhans.records.revising import MOST_POINTS, thinned
+from unhans.shapes import (
+    Check,
+    Columns,
+    LossCurve,
+    LossPoint,
+    NewComparison,
+    NewExport,
+    NewFix,
+    NewJob,
+    PlanReport,
+    ProjectPlan,
+)
 from unhans.workspace import Workspace
 
 _SHOWN = 5
+_CURVE_SECONDS = 1.0  # between two writings of a loss curve
 
 
 def predict(handle: Handle) -> dict[str, Any]:
@@ -87,6 +102,47 @@ def words(handle: Handle) -> dict[str, Any]:
                 **options,
             )
         return {"labels": labels}
+
+
+def fix(handle: Handle) -> dict[str, Any]:
+    """Train a revision that listens to the feedback, and verify it; it is proposed, not published."""
+    asked = TypeAdapter(NewFix).validate_python(handle.job.options)
+    with _project(handle) as project:
+        before = project.current_name
+        curve = Curve(project, handle.job.id)
+        name, report = project.mend(
+            asked.fix,
+            people=asked.people,
+            options=asked.options,
+            training=asked.training,
+            seed=asked.seed,
+            seeds=asked.seeds,
+            rivals=asked.rivals,
+            strengths=asked.strengths,
+            expectations=asked.expectations,
+            follow=Follow(handle.step, handle.progress, handle.cancelled, curve.point, curve.epoch),
+        )
+        curve.keep()
+        return {"before": before, "after": name, "worse": len(report.worse), "holds": report.holds}
+
+
+def compare(handle: Handle) -> dict[str, Any]:
+    """Measure what changed from one revision to another."""
+    asked = TypeAdapter(NewComparison).validate_python(handle.job.options)
+    with _project(handle) as project:
+        follow = Follow(handle.step, handle.progress, handle.cancelled)
+        report = project.compare_revisions(asked.before, asked.after, asked.expectations, follow=follow)
+        return {"before": asked.before, "after": asked.after, "worse": len(report.worse), "holds": report.holds}
+
+
+def export(handle: Handle) -> dict[str, Any]:
+    """Put a revision, the feedback and the report into a folder to take away."""
+    asked = TypeAdapter(NewExport).validate_python(handle.job.options)
+    parts = [part for part in ("model", "feedback", "report") if getattr(asked, part)]
+    with _project(handle) as project:
+        handle.step("Writing, reading again and checking")
+        made = project.export(asked.revision, parts=parts)
+        return {"export": made.folder.name}
 
 
 def check(handle: Handle) -> dict[str, Any]:
@@ -154,9 +210,46 @@ HANDLERS: dict[str, Callable[[Handle], Any]] = {
     "predict": predict,
     "explain": explain,
     "words": words,
+    "fix": fix,
+    "compare": compare,
+    "export": export,
     "check": check,
     "create": create,
 }
+
+
+class Curve:
+    """The losses of a job, kept while it runs: thinned out, and written at most once a second.
+
+    A job that was killed goes on with what is there; steps that are done again replace what they were.
+    """
+
+    def __init__(self, project: Project, job: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._project, self._job, self._clock = project, job, clock
+        known = project.curve(job)
+        self._points, self._epochs = list(known.points), list(known.epochs)
+        self._written = clock()
+
+    def point(self, new: LossPoint) -> None:
+        """Another step."""
+        if self._points and any(one.run == new.run and one.step >= new.step for one in self._points[-1:]):
+            self._points = [one for one in self._points if one.run != new.run or one.step < new.step]
+        self._points.append(new)
+        if len(self._points) >= 2 * MOST_POINTS:
+            self._points = list(thinned(self._points))
+        if self._clock() - self._written >= _CURVE_SECONDS:
+            self.keep()
+
+    def epoch(self, told: str) -> None:
+        """Another pass over the data is done."""
+        if told not in self._epochs:
+            self._epochs.append(told)
+        self.keep()
+
+    def keep(self) -> None:
+        """Write what is there."""
+        self._written = self._clock()
+        self._project.keep_curve(LossCurve(self._job, tuple(self._points), tuple(self._epochs)))
 
 
 @contextmanager

@@ -197,12 +197,15 @@ class Workspace:
         said = []
         for name in self.names():
             try:
-                models = self.records(name).models
+                records = self.records(name)
             except ProjectProblem as problem:
                 said.append(f"{name}: {problem}")
                 continue
-            models.clean()
-            said += [f"{name}: the model version {one.name!r} was never published." for one in models.orphans()]
+            records.models.clean()
+            records.exports.clean()
+            compared = {after for _, after in records.reports.pairs()}
+            left = [one.name for one in records.models.orphans() if one.name not in compared]
+            said += [f"{name}: the model version {one!r} was neither compared nor published." for one in left]
         return said
 
     def _all_uploads(self) -> list[Any]:

@@ -411,7 +411,7 @@ class Records:
 
     def export_list(self) -> list[Export]:
         """What can be taken away, newest first."""
-        return exported(self.exports)
+        return exported(self.exports, {revision.id: name for name, revision in self._listed()})
 
     def publish(self, name: str, *, expects: str | None = None, even_so: bool = False) -> Revisions:
         """Make a revision the one in use: a human decision.
@@ -449,11 +449,15 @@ class Records:
                 "Nothing was changed; read the report, and publish it even so if that is worth it."
             )
 
+    def _listed(self) -> list[tuple[str, Revision]]:
+        """All revisions with their names, published and proposed."""
+        return [(version.name, _revision(version.facts, version.name)) for version in self.models.listed()]
+
     def _sorted_out(self, people: Sequence[str] | None) -> SortedOut:
         standing = self.log.opinions(kinds=("word_vote", "relabel", "ruling"))
         about = [one.says.example for one in standing if isinstance(one.says, WordVote | Relabel) and one.says.example]
         hashes = {id_: example.text_hash for id_, (_, example) in self.table.find(about).items()}
-        every = [_revision(version.facts, version.name) for version in self.models.listed()]
+        every = [revision for _, revision in self._listed()]
         used = {id_ for one in ancestors(self.current, every) for id_ in one.feedback}
         return sort_out(standing, hashes=hashes, revision=self.current.id, inherited=used, people=people)
 

@@ -106,12 +106,13 @@ def texts_with(
     seen, began = 0, clock()
     with store.read() as connection:
         # by hash, so that what is looked at first is like the rest
-        rows = connection.execution_options(yield_per=_AT_ONCE).execute(query.order_by(examples.c.text_hash))
-        for row in rows:
-            found.update(_words_of(row.text, row.pair, wanted))
-            seen += 1
-            if seen % _AT_ONCE == 0 and clock() - began > _COUNTING_SECONDS:
-                break
+        streaming = connection.execution_options(yield_per=_AT_ONCE)
+        with streaming.execute(query.order_by(examples.c.text_hash)) as rows:
+            for row in rows:
+                found.update(_words_of(row.text, row.pair, wanted))
+                seen += 1
+                if seen % _AT_ONCE == 0 and clock() - began > _COUNTING_SECONDS:
+                    break
     return {word: round(found[word] * total / max(1, seen)) for word in wanted}
 
 

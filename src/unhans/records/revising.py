@@ -166,14 +166,14 @@ def tree(models: Artefacts, all_of_them: Sequence[tuple[Version, Revision]], tab
     return Revisions(tuple(views), current or "", models.back_to, table.pairs())
 
 
-def exported(exports: Artefacts) -> list[Export]:
-    """The exports that are whole, newest first."""
+def exported(exports: Artefacts, names: Mapping[str, str]) -> list[Export]:
+    """The exports that are whole, newest first. `names`: what revisions are called, by their ids."""
     whole = [version for version in exports.listed() if exports.problem(version.name) is None]
     newest = sorted(whole, key=lambda version: (version.at, *_numbers(version.name)), reverse=True)
     return [
         Export(
             name=version.name,
-            revision=str(version.facts.get("revision", "")),
+            revision=names.get(str(version.facts.get("revision")), ""),
             at=version.at,
             size=version.size,
             files=version.files,
