@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from html import escape
 from xml.etree import ElementTree
 
 from unhans.present import printable
@@ -43,7 +44,7 @@ __all__ = [
 
 _LISTED = 10  # examples that became right or wrong, in Markdown
 _EXCERPT = 300  # characters of them
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+!|<>~&$@:-])")  # signs that mean something to Markdown somewhere
+_MARKS = re.compile(r"([\\`*_{}\[\]#|~$:])")  # signs that mean something to Markdown in the middle of a line
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -99,7 +100,8 @@ def report_markdown(report: Report, title: str = "Before and after") -> str:
 
 
 def _md(text: str) -> str:
-    return _MARKS.sub(r"\\\1", printable(text))
+    """Text as it may stand in Markdown: no markup, no links, and nobody is called by an @ in some example."""
+    return escape(_MARKS.sub(r"\\\1", printable(text)), quote=False).replace("@", "@\u200b")
 
 
 def _md_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ Flags = NDArray[np.bool_]
 RESAMPLES = 2000
 BINS = 15  # of the calibration error
 FEWEST = 10  # examples that a slice or an interval is made of at least
-_CELLS = 4_000_000  # numbers of a resample that are in memory at once
+_CELLS = 1_000_000  # numbers of a resample that are in memory at once
+_MOST_DRAWS, _FEWEST_RESAMPLES = 40_000_000, 400  # for calibration: seconds, not minutes
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Kinds:
     truth: Ints
     group: Ints  # -1: none, or one too small to count
     said: Ints  # models × kinds
-    counts: Ints  # (1 + resamples) × kinds
+    counts: Floats  # (1 + resamples) × kinds; whole numbers, as floats for the sake of fast products
 
     @classmethod
     def of(cls, truth: Ints, group: Ints, said: Sequence[Ints], rng: np.random.Generator | None = None) -> Kinds:
@@ -56,7 +58,7 @@ class Kinds:
         counts = sizes[None]
         if rng is not None:
             counts = np.vstack([counts, rng.multinomial(len(truth), sizes / len(truth), size=RESAMPLES)])
-        return cls(kinds[0], kinds[1], kinds[2:], counts)
+        return cls(kinds[0], kinds[1], kinds[2:], counts.astype(np.float64))
 
     @property
     def size(self) -> int:
@@ -71,25 +73,40 @@ class Kinds:
     def accuracy(self, model: int, where: Flags | None = None) -> Floats:
         """Share of right answers, in each resample; NaN where it has no such example."""
         where = np.ones(len(self.truth), dtype=bool) if where is None else where
-        return _share(self.counts[:, where] @ self.right(model)[where], self.counts[:, where].sum(axis=1))
+        return _share(self._number(self.right(model) & where), self._number(where))
 
     def f1(self, model: int, label: int) -> Floats:
-        """2 hits / (2 hits + misses + false alarms); NaN where the label is neither given nor said."""
-        given, said = self.truth == label, self.said[model] == label
-        hits = self.counts @ (given & said)
-        return _share(2 * hits, self.counts @ given.astype(np.int64) + self.counts @ said.astype(np.int64))
+        """2 hits / (2 hits + misses + false alarms) of a given label; NaN where a resample has it nowhere."""
+        found: Floats = self._f1s[model][:, int(np.searchsorted(self._given, label))]
+        return found
 
     def macro_f1(self, model: int) -> Floats:
         """Mean F1 of the labels that are given to at least one example of the set."""
-        lines = np.stack([self.f1(model, int(label)) for label in np.unique(self.truth)])
+        lines = self._f1s[model]
         defined = np.isfinite(lines)
-        return _share(np.where(defined, lines, 0.0).sum(axis=0), defined.sum(axis=0))
+        return _share(np.where(defined, lines, 0.0).sum(axis=1), defined.sum(axis=1).astype(np.float64))
+
+    @cached_property
+    def _given(self) -> Ints:
+        return np.unique(self.truth)
+
+    @cached_property
+    def _f1s(self) -> list[Floats]:
+        """Of each model: resamples × given labels."""
+        given = self.truth[:, None] == self._given
+        lines = [said[:, None] == self._given for said in self.said]
+        return [_share(2 * self._number(given & said), self._number(given) + self._number(said)) for said in lines]
 
     def gap(self, model: int, parts: Sequence[Flags]) -> Floats:
         """The largest difference in accuracy between parts."""
         lines = np.stack([self.accuracy(model, part) for part in parts])
         spread: Floats = lines.max(axis=0) - lines.min(axis=0)
         return spread
+
+    def _number(self, which: Flags) -> Floats:
+        """How many examples of these kinds there are, in each resample."""
+        found: Floats = self.counts @ which.astype(np.float64)
+        return found
 
     def chance(self, before: int, after: int, where: Flags | None = None) -> float:
         """McNemar's exact p of the difference in accuracy."""
@@ -112,7 +129,8 @@ def interval(changes: Floats, centre: float | None = None) -> tuple[float | None
     defined = changes[np.isfinite(changes)]
     if not len(defined):
         return None, None
-    low, high = np.percentile(defined, (2.5, 97.5)) + (0.0 if centre is None else centre - defined.mean())
+    ends = np.percentile(defined, (2.5, 97.5)) + (0.0 if centre is None else centre - defined.mean())
+    low, high = np.round(ends, 6) + 0.0  # what is left of rounding errors is no change
     return float(low), float(high)
 
 
@@ -123,11 +141,12 @@ def calibration_error(confidence: Floats, right: Flags) -> float:
 
 
 def calibration_changes(before: Answers, after: Answers, truth: Ints, rng: np.random.Generator) -> Floats:
-    """The change of the calibration error in each resample."""
+    """The change of the calibration error in each resample, of which there are fewer if the set is very large."""
     n, found = len(truth), []
+    resamples = min(RESAMPLES, max(_FEWEST_RESAMPLES, _MOST_DRAWS // n))
     at_once = max(1, _CELLS // n)
-    for start in range(0, RESAMPLES, at_once):
-        rows = min(at_once, RESAMPLES - start)
+    for start in range(0, resamples, at_once):
+        rows = min(at_once, resamples - start)
         drawn = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
         ends = [_calibration_errors(one.confidence, one.predicted == truth, counts) for one in (before, after)]
@@ -156,6 +175,6 @@ def _calibration_errors(confidence: Floats, right: Flags, counts: Ints) -> Float
     return errors
 
 
-def _share(part: NDArray[np.generic], whole: NDArray[np.generic]) -> Floats:
-    found: Floats = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole != 0)
+def _share(part: Floats, whole: Floats) -> Floats:
+    found: Floats = np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole != 0)
     return found
