@@ -65,7 +65,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'unhans' has no attribute {name!r}")
-    import_module("unhans.present")  # registers how nouns are drawn
+    import_module("unhans.reporting")  # registers how nouns are drawn, and so does what it imports
     return getattr(import_module(f"unhans.{_HOMES[name]}"), name)
 
 
