@@ -13,7 +13,7 @@ LAYERS = (
     {"errors"},
     {"types"},
     {"registry", "text", "demo_data", "present", "processes"},
-    {"store", "data", "tokens", "bugs", "feedback", "artefacts", "archives"},
+    {"store", "data", "tokens", "bugs", "feedback", "artefacts", "archives", "reporting", "expectations"},
     {"jobs", "accounts", "exchange"},
     {"shapes", "supervising"},
     {"records"},
@@ -21,21 +21,22 @@ LAYERS = (
     {"server"},
     {"serving"},
     {"scoring", "figures"},
-    {"packing", "propagation", "averaging"},
+    {"packing", "propagation", "averaging", "adapters"},
     {"checkpoint"},
     {"model"},
     {"black_boxes", "scratch"},
     {"loading", "training"},
     {"language_model"},
     {"attributions"},
-    {"task", "metrics"},
-    {"catalogue", "comparison"},
+    {"task", "metrics", "fixes"},
+    {"verify"},
+    {"catalogue", "comparison", "export", "simulate", "mending"},
     {"project"},
     {"demo", "work"},
     {"worker"},
     {"cli"},
 )
-LIGHT = ("store", "feedback", "exchange", "artefacts", "jobs", "accounts", "records", "workspace", "serving")
+LIGHT = ("store", "feedback", "reporting", "exchange", "artefacts", "jobs", "accounts", "records", "workspace", "serving")
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 ROOT = Path(unhans.__file__).parent
 

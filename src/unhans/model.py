@@ -11,7 +11,7 @@ import copy
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -182,6 +182,16 @@ class Batch:
         return pooled.scatter_add(1, slots, of_tokens)[:, :-1]
 
 
+@dataclass
+class _Pass:
+    """What was computed of one batch."""
+
+    batch: Batch
+    embeddings: Tensor | None = None
+    logits: Tensor | None = None
+    from_embeddings: bool = False  # then they can be differentiated by the embeddings
+
+
 class TransformerClassifier(Classifier):
     """A Hugging Face sequence classifier with its tokenizer.
 
@@ -203,6 +213,8 @@ class TransformerClassifier(Classifier):
         self.capabilities = frozenset(_ALL) - (frozenset() if _is_plain(model) else {"plain_path"})
         model.config.pad_token_id = self._padding_token()
         self._forward = Forward(self.model, model.config.pad_token_id)
+        self._shared: _Pass | None = None
+        self._contrasts = False
 
     @classmethod
     def open(
@@ -313,7 +325,42 @@ class TransformerClassifier(Classifier):
 
     def embed(self, batch: Batch) -> Tensor:
         """Word-piece embeddings, rows × tokens × width, before positions are added."""
-        return self.model.get_input_embeddings()(batch.ids)  # type: ignore[no-any-return]
+        shared = self._pass_of(batch)
+        if shared is None:
+            return self.model.get_input_embeddings()(batch.ids)  # type: ignore[no-any-return]
+        if shared.embeddings is None:
+            found: Tensor = self.model.get_input_embeddings()(batch.ids)
+            # those of a frozen table would be cut off anew for each gradient, and the pass could not be shared
+            shared.embeddings = found if found.requires_grad else found.requires_grad_()
+        return shared.embeddings
+
+    def _pass_of(self, batch: Batch) -> _Pass | None:
+        return self._shared if self._shared is not None and self._shared.batch is batch else None
+
+    @contextmanager
+    def one_pass(self, batch: Batch) -> Iterator[None]:
+        """Inside, embeddings and logits of this batch are computed once, whoever asks for them.
+
+        A training step through explanations needs the same pass for the task and for the explanation.
+        """
+        self._shared = _Pass(batch)
+        try:
+            yield
+        finally:
+            self._shared = None
+
+    @contextmanager
+    def contrasting(self) -> Iterator[None]:
+        """Inside, gradients are those of a label's logit minus the mean of all labels' logits.
+
+        That is the same model, for no probability depends on the mean; but what a word adds to every label alike
+        counts for nothing, and what it takes from the others counts.
+        """
+        self._contrasts = True
+        try:
+            yield
+        finally:
+            self._contrasts = False
 
     def logits(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
         """Logits, rows × labels; from changed embeddings if given. Carries gradients."""
@@ -323,6 +370,15 @@ class TransformerClassifier(Classifier):
             inputs["token_type_ids"] = batch.types
         if batch.positions is not None:
             inputs["position_ids"] = batch.positions
+        shared = self._pass_of(batch)
+        if shared is None or (embeddings is not None and embeddings is not shared.embeddings):
+            return self._answer_batch(batch, inputs, embeddings)
+        if shared.logits is None or (embeddings is not None and not shared.from_embeddings):
+            shared.logits = self._answer_batch(batch, inputs, embeddings)
+            shared.from_embeddings = embeddings is not None
+        return shared.logits
+
+    def _answer_batch(self, batch: Batch, inputs: dict[str, Tensor], embeddings: Tensor | None) -> Tensor:
         with self._forward.lock:  # a packed call in another thread has the model rewired while it runs
             if embeddings is None or not hasattr(self.model, "score"):
                 return self.model(**inputs).logits  # type: ignore[no-any-return]
@@ -348,9 +404,12 @@ class TransformerClassifier(Classifier):
         with sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext():
             leaf = embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
             if rules is not None:
+                leaf = leaf * 1  # a pass of its own: what the rules send back must not reach the task's loss
                 rules.follow(leaf)
             with rules or nullcontext():
                 logits = self.logits(batch, leaf)
+            if self._contrasts:
+                logits = logits - logits.mean(1, keepdim=True)
             wanted = logits.gather(1, targets[:, None]).sum()
             return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
 

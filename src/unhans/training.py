@@ -31,12 +31,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from unhans.adapters import add_adapters, merge_adapters
 from unhans.errors import BadData, BadOption, Cancelled, TrainingDiverged
 from unhans.model import Batch, Classifier, TransformerClassifier
 from unhans.scoring import Progress
 from unhans.types import Example
 
 ExtraLoss = Callable[[TransformerClassifier, Batch], Tensor | None]
+Vary = Callable[[Example], Example]
+"""Another version of an example at each step; it draws from torch's generator, which is seeded for every step."""
 _SAVE_EVERY = 60.0  # seconds
 
 
@@ -89,36 +92,53 @@ def fit(
     validation: Sequence[Example] | None = None,
     schedule: Schedule | None = None,
     extra_loss: ExtraLoss | None = None,
+    vary: Vary | None = None,
+    frozen_embeddings: bool = False,
+    lora: int = 0,
     checkpoints: str | Path | None = None,
+    key: str = "",
     watch: Watch | None = None,
 ) -> TransformerClassifier:
     """A new classifier: the given one's weights, trained on the labelled examples. The given one is left as it is.
 
-    `extra_loss(classifier, batch)` is added to the task's loss; None from it means nothing to add. With `validation`,
-    the epoch with the best accuracy there is kept. With `checkpoints`, a killed run goes on where it stopped.
+    `extra_loss(classifier, batch)` is added to the task's loss; None from it means nothing to add. `vary` changes the
+    examples anew at every step; `frozen_embeddings` leaves those of word pieces as they are. With `validation`, the
+    epoch with the best accuracy there is kept. With `lora`, only low-rank additions of that rank and the head are
+    trained, and merged into the weights at the end. With `checkpoints`, a killed run goes on where it stopped; `key`
+    tells apart runs that differ in what is not data, such as the extra loss.
     """
     schedule = schedule or Schedule()
     classifier.require({"train"}, "Training")
     labelled = [example for example in train if example.label is not None]
     _check_labels(classifier, labelled)
     student = classifier.clone()
+    if lora:
+        add_adapters(student.model, lora, seed=schedule.seed)
+    if frozen_embeddings:
+        student.model.get_input_embeddings().requires_grad_(False)
     lengths = [sum(map(len, example.parts)) for example in labelled]
 
     def batches(rng: np.random.Generator) -> list[list[int]]:
         return similar_lengths(lengths, schedule.batch_size, rng)
 
     def loss(numbers: list[int]) -> tuple[Tensor, Tensor | None]:
-        batch = student.batch([labelled[number] for number in numbers])
+        some = [labelled[number] for number in numbers]
+        batch = student.batch([vary(example) for example in some] if vary else some)
         targets = torch.tensor([student.labels.index(str(example.label)) for example in batch.examples])
-        task = cross_entropy(student.logits(batch), targets.to(batch.ids.device))
-        return task, extra_loss(student, batch) if extra_loss else None
+        with student.one_pass(batch):  # the extra loss may have made the pass that the task needs
+            extra = extra_loss(student, batch) if extra_loss else None
+            task = cross_entropy(student.logits(batch), targets.to(batch.ids.device))
+        return task, extra
 
     def score() -> float:
         return accuracy(student, validation or ())
 
-    run = f"{classifier.revision} {_fingerprint(labelled)} {_fingerprint(validation or ())}"
+    run = f"{classifier.revision} {_fingerprint(labelled)} {_fingerprint(validation or ())} {lora} {key}"
     folder = Path(checkpoints) if checkpoints is not None else None
     optimise(student.model, batches, loss, schedule, score if validation else None, folder, run, watch or Watch())
+    if lora:
+        merge_adapters(student.model)
+    student.model.requires_grad_(True)
     return student.clone()  # a fresh object: the student's fingerprint and caches were those of other weights
 
 

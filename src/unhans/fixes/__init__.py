@@ -1,0 +1,381 @@
+"""Fixes: how a model is taught what people said of it.
+
+`mend` is the front door: it settles what people said, finds the words in the training texts that their votes are about,
+lets one fix train a clone of the classifier, and says what was used. The classifier given is left as it is; training
+starts from its weights. A fix is one function; the law tests run on every one of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from unhans.errors import BadData, BadOption
+from unhans.feedback import Settled, settle
+from unhans.model import Classifier, TransformerClassifier
+from unhans.registry import Option, Registry
+from unhans.text import Words, visible_form
+from unhans.training import Epoch, ExtraLoss, Schedule, Vary, Watch, fit
+from unhans.types import Example, Feedback, Recipe, Relabel, WordVote
+
+On = Literal["all", "correct", "incorrect"]
+LowerOn = Annotated[On, "texts a lowering vote everywhere touches, by whether they are predicted right (XMD: all)"]
+RaiseOn = Annotated[On, "texts a raising vote everywhere touches, by whether they are predicted right (XMD: correct)"]
+Insert = Annotated[
+    float, "part of the other texts into which a lowered word is put, for the votes' loss alone (XMD: 0)"
+]
+Strength = Annotated[float, "weight of what the votes ask for against the task; 0 is plain training"]
+
+fix = Registry(
+    "fixes",
+    offers=(
+        "classifier",  # the one to start from
+        "train",  # labelled examples: those that votes touch, and those that are replayed
+        "aims",  # what the votes ask of which word
+        "corrections",  # example id → the right label
+        "train_on",  # the training loop with all its settings
+        "rng",
+    ),
+    package="unhans.fixes",
+)
+_REGISTRY = fix  # under a name that the parameter of `mend` does not hide
+TRAINING = (
+    Option("epochs", "int", 3, help="passes over the training texts; 0 trains nothing"),
+    Option("learning_rate", "float", 2e-5, help="about 2e-5 for pretrained models, more for small ones from scratch"),
+    Option("batch_size", "int", 32, help="texts a step"),
+    Option("replay", "float", 1.0, help="part of the texts that no vote touches to train on too, against forgetting"),
+    Option(
+        "patience", "int", 2, help="epochs without a better one on held-out texts before stopping; 0: keep the last"
+    ),
+    Option("lora", "int", 0, help="rank of low-rank adapters, for large models; 0 trains all weights"),
+)
+_REMEMBERED = 100_000  # examples whose aims are kept, for every epoch asks again
+_HELD_OUT, _FEWEST = 0.1, 20  # share of the training texts that chooses the epoch; fewer texts choose nothing
+_WANTED = {
+    "word_vote": "votes on words: say of some words that they should count more or less",
+    "relabel": "corrected labels: say of some examples what the right label is",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What the votes ask of one word of one text: to count for nothing for a label, or for as much as any."""
+
+    position: int
+    label: int
+    wants: Literal["lower", "raise"]
+
+
+@dataclass(frozen=True)
+class Aims:
+    """What settled votes ask of the words of any example."""
+
+    labels: tuple[str, ...]
+    votes: tuple[WordVote, ...]
+    right: Callable[[], Mapping[str, bool]]  # example id → whether the classifier given predicts it right
+    lower_on: On = "all"
+    raise_on: On = "correct"
+
+    def by(self, lower_on: On, raise_on: On) -> Aims:
+        """The same votes with other rules about those that are for everywhere."""
+        return replace(self, lower_on=lower_on, raise_on=raise_on)
+
+    @cached_property
+    def lowered(self) -> tuple[str, ...]:
+        """The words that some vote lowers everywhere, in their visible form."""
+        return tuple(dict.fromkeys(visible_form(v.word) for v in self.votes if v.vote == "lower" and v.example is None))
+
+    def of(self, example: Example) -> tuple[Aim, ...]:
+        """What is asked of the words of an example; a vote on this example overrules one everywhere."""
+        if example not in self._known:
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            self._known[example] = self._find(example)
+        return self._known[example]
+
+    @cached_property
+    def _known(self) -> dict[Example, tuple[Aim, ...]]:
+        return {}
+
+    def _find(self, example: Example) -> tuple[Aim, ...]:
+        here = self._here.get(example.id, ())
+        if not here and not self._everywhere:
+            return ()
+        forms = [visible_form(word) for word in Words(example).strings]
+        found: dict[tuple[int, int], Aim] = {}
+        for form in dict.fromkeys(forms):
+            votes = [vote for vote in self._everywhere.get(form, ()) if self._touches(vote, example)]
+            for vote in votes:
+                self._add(found, vote, [n for n, other in enumerate(forms) if other == form])
+        for vote in here:
+            own = visible_form(vote.word)
+            at = range(len(forms)) if vote.position is None else [vote.position]
+            # a position that now has another word is a vote on another text
+            self._add(found, vote, [n for n in at if n < len(forms) and forms[n] == own])
+        return tuple(found[key] for key in sorted(found))
+
+    def borrowed(self, examples: Sequence[Example], share: float) -> list[Example]:
+        """Some of the examples with a lowered word put in: what is to count for nothing counts for nothing there too.
+
+        The data may never show a shortcut beside the other label, and a vote is for everywhere. Draws from torch's
+        generator, which is seeded for every training step.
+        """
+        if not self.lowered or not share:
+            return []
+        chosen = [e for e in examples if float(torch.rand(())) < share and not self.positions(e, "lower")]
+        drawn = torch.randint(len(self.lowered), (len(chosen),)).tolist()
+        return [with_word(e, self.lowered[n], float(torch.rand(()))) for e, n in zip(chosen, drawn, strict=True)]
+
+    def positions(self, example: Example, wants: Literal["lower", "raise"]) -> list[int]:
+        """The words of an example that are to count less, or more, for whichever label."""
+        return sorted({aim.position for aim in self.of(example) if aim.wants == wants})
+
+    @cached_property
+    def _everywhere(self) -> dict[str, list[WordVote]]:
+        found: dict[str, list[WordVote]] = defaultdict(list)
+        for vote in self.votes:
+            if vote.example is None:
+                found[visible_form(vote.word)].append(vote)
+        return found
+
+    @cached_property
+    def _here(self) -> dict[str, list[WordVote]]:
+        found: dict[str, list[WordVote]] = defaultdict(list)
+        for vote in self.votes:
+            if vote.example is not None:
+                found[vote.example].append(vote)
+        return found
+
+    def _touches(self, vote: WordVote, example: Example) -> bool:
+        rule = self.lower_on if vote.vote == "lower" else self.raise_on
+        return rule == "all" or self.right().get(example.id) is (rule == "correct")
+
+    def _add(self, found: dict[tuple[int, int], Aim], vote: WordVote, positions: Sequence[int]) -> None:
+        label = self.labels.index(vote.label)
+        found.update({(n, label): Aim(n, label, vote.vote) for n in positions})
+
+
+class TrainOn(Protocol):
+    """The training loop, with schedule, held-out texts, checkpoints and whoever watches already settled."""
+
+    def __call__(
+        self,
+        classifier: TransformerClassifier,
+        train: Sequence[Example],
+        *,
+        extra_loss: ExtraLoss | None = None,
+        vary: Vary | None = None,
+        frozen_embeddings: bool = False,
+    ) -> TransformerClassifier:
+        """A trained clone."""
+
+
+@dataclass(frozen=True)
+class Mended:
+    """A new classifier, and what made it."""
+
+    classifier: TransformerClassifier
+    recipe: Recipe
+    epochs: tuple[Epoch, ...]
+    used: tuple[str, ...]  # ids of the feedback behind it
+    touched: int  # training examples that some of it is about
+
+
+def mend(
+    classifier: Classifier,
+    train: Sequence[Example],
+    feedback: Sequence[Feedback],
+    *,
+    fix: str = "explanation_regularisation",
+    validation: Sequence[Example] | None = None,
+    training: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    checkpoints: str | Path | None = None,
+    watch: Watch | None = None,
+    **options: Any,
+) -> Mended:
+    """A classifier that was taught what people said, starting from the weights of the one given, which is unchanged.
+
+    Of the `feedback`, what stands and is settled counts (`feedback.settle`): a tie between people teaches nothing.
+    `training` are the options in `TRAINING`, `options` those of the fix. Without `validation`, a tenth of the training
+    examples is held out to choose the epoch. There, words that are to count less are taken out and put in, so that an
+    epoch is not chosen for the shortcut it still takes.
+    """
+    entry = _REGISTRY[fix]
+    classifier.require({"train", *entry.needs}, entry.name)
+    assert isinstance(classifier, TransformerClassifier)  # `train` has made sure
+    settings = training_settings(training or {})
+    recipe = Recipe("fixes", entry.name, (*entry.settings(options).items(), *settings.items()), seed)
+    settled = wanted(feedback, entry.facts["reads"], entry.name)
+    labelled = [example for example in train if example.label is not None]
+    aims, corrections = _aims(classifier, settled, labelled), _corrections(classifier, settled, labelled)
+    touched = {e.id for e in labelled if e.id in corrections or aims.by("all", "all").of(e)}
+    if not touched:
+        raise BadData(
+            f"None of the {len(labelled):,} training examples is touched by this feedback. Nothing was trained; vote "
+            "on words that occur in them."
+        )
+    rng = np.random.default_rng([seed, 1])
+    own, held_out = _divided(labelled, validation, settings, rng)
+    replayed = [e for e in own if e.id in touched or rng.random() < settings["replay"]]
+    seen = _Watched(watch or Watch())
+    loop = _Loop(settings, seed, _without_shortcut(held_out, aims, rng), checkpoints, seen.watch, repr(recipe))
+    offered = {"classifier": classifier, "train": replayed, "aims": aims, "corrections": corrections}
+    made = entry(offered | {"train_on": loop, "rng": np.random.default_rng([seed, 2])}, **options)
+    used = tuple(id_ for one in settled for id_ in one.ids)
+    return Mended(made, recipe, tuple(seen.epochs), used, len(touched))
+
+
+def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
+    """Every training option with its checked value: the given one, or the default."""
+    known = {option.name: option for option in TRAINING}
+    if unknown := sorted(training.keys() - known.keys()):
+        raise BadOption(f"There is no training option {unknown[0]!r}. There is: {', '.join(known)}.")
+    found: dict[str, Any] = {
+        name: o.check(training[name]) if name in training else o.default for name, o in known.items()
+    }
+    if not 0 <= found["replay"] <= 1:
+        raise BadOption(f"replay must lie between 0 and 1, not {found['replay']}.")
+    if found["patience"] < 0 or found["lora"] < 0:
+        raise BadOption("patience and lora are 0 or more.")
+    return found
+
+
+def wanted(feedback: Sequence[Feedback], kinds: Sequence[str], who: str) -> list[Settled]:
+    """What people said that a fix can read, settled; an error if that is nothing."""
+    settled, ties = settle(feedback)
+    found = [one for one in settled if one.says.kind in kinds]
+    if not found:
+        tied = f" On {ties} questions as many said one thing as the other." if ties else ""
+        raise BadData(f"{who} needs {' or '.join(_WANTED[kind] for kind in kinds)}.{tied} Nothing was trained.")
+    return found
+
+
+def _aims(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Example]) -> Aims:
+    votes = tuple(one.says for one in settled if isinstance(one.says, WordVote))
+    if strange := [vote.label for vote in votes if vote.label not in classifier.labels]:
+        raise BadData(f"A vote is about the label {strange[0]!r}, which the model lacks.")
+    known: dict[str, bool] = {}
+
+    def right() -> Mapping[str, bool]:
+        if not known:
+            known.update((e.id, p.label == e.label) for e, p in zip(train, classifier.predict(train), strict=True))
+        return known
+
+    return Aims(classifier.labels, votes, right)
+
+
+def _corrections(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Example]) -> dict[str, str]:
+    known = {example.id for example in train}
+    said = {one.says.example: one.says.label for one in settled if isinstance(one.says, Relabel)}
+    if strange := [label for label in said.values() if label not in classifier.labels]:
+        raise BadData(f"An example was given the label {strange[0]!r}, which the model lacks.")
+    return {id_: label for id_, label in said.items() if id_ in known}
+
+
+def _divided(
+    labelled: list[Example],
+    validation: Sequence[Example] | None,
+    settings: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> tuple[list[Example], list[Example]]:
+    """Texts to train on, and texts that choose the epoch: none if the last epoch is to be kept, or if they are few."""
+    if not settings["patience"]:
+        return labelled, []
+    if validation is not None:
+        return labelled, [example for example in validation if example.label is not None]
+    n = round(_HELD_OUT * len(labelled))
+    if n < _FEWEST:
+        return labelled, []
+    out = set(rng.choice(len(labelled), n, replace=False).tolist())
+    return [e for n, e in enumerate(labelled) if n not in out], [labelled[n] for n in sorted(out)]
+
+
+def _without_shortcut(held_out: Sequence[Example], aims: Aims, rng: np.random.Generator) -> list[Example]:
+    """Held-out texts in which lowered words tell nothing: each text without them, and with one of them put in."""
+    if not aims.lowered:
+        return list(held_out)
+    bare = [without(example, aims.positions(example, "lower")) for example in held_out]
+    return [*bare, *(with_word(e, str(rng.choice(aims.lowered)), rng.random()) for e in bare)]
+
+
+def without(example: Example, positions: Sequence[int]) -> Example:
+    """The example with these words deleted, its id and label kept; highlights would no longer fit and go."""
+    return _rewritten(example, Words(example).without(positions).texts) if positions else example
+
+
+def with_word(example: Example, word: str, where: float) -> Example:
+    """The example with a word put in before one of its own: `where` from 0, the first, to 1, behind the last."""
+    words = Words(example)
+    own = [n for n, span in enumerate(words.spans) if span.part == "text"]
+    place = int(where * (len(own) + 1))
+    if place >= len(own):
+        return _rewritten(example, (f"{example.text} {word}".lstrip(), *example.parts[1:]))
+    return _rewritten(example, words.variant({own[place]: f"{word} {words.strings[own[place]]}"}).texts)
+
+
+def _rewritten(example: Example, texts: Sequence[str]) -> Example:
+    return replace(example, text=texts[0], pair=texts[1] if len(texts) > 1 else None, highlights=None)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`fit` with everything that does not depend on the fix."""
+
+    settings: Mapping[str, Any]
+    seed: int
+    held_out: Sequence[Example]
+    checkpoints: str | Path | None
+    watch: Watch
+    key: str
+
+    def __call__(
+        self,
+        classifier: TransformerClassifier,
+        train: Sequence[Example],
+        *,
+        extra_loss: ExtraLoss | None = None,
+        vary: Vary | None = None,
+        frozen_embeddings: bool = False,
+    ) -> TransformerClassifier:
+        schedule = Schedule(
+            epochs=self.settings["epochs"],
+            learning_rate=self.settings["learning_rate"],
+            batch_size=self.settings["batch_size"],
+            patience=self.settings["patience"] or None,
+            seed=self.seed,
+        )
+        return fit(
+            classifier,
+            train,
+            validation=self.held_out or None,
+            schedule=schedule,
+            extra_loss=extra_loss,
+            vary=vary,
+            frozen_embeddings=frozen_embeddings,
+            lora=self.settings["lora"],
+            checkpoints=self.checkpoints,
+            key=self.key,
+            watch=self.watch,
+        )
+
+
+class _Watched:
+    """A watch that also remembers the epochs."""
+
+    def __init__(self, given: Watch) -> None:
+        self.epochs: list[Epoch] = []
+        self._tell = given.on_epoch
+        self.watch = replace(given, on_epoch=self._hear)
+
+    def _hear(self, epoch: Epoch) -> None:
+        self.epochs.append(epoch)
+        if self._tell is not None:
+            self._tell(epoch)
