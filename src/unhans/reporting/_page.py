@@ -252,6 +252,7 @@ th,td{border:0;padding:0}
 tbody th{font-weight:600}
 td{display:inline-block;margin-right:.9rem}
 .empty{display:none}
+.curve text{font-size:19px}
 td:not([data-name=""])::before{content:attr(data-name) " ";opacity:.75;font-size:.85rem}
 }
 """

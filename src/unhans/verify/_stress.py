@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from unhans.feedback import resolve, settle
 from unhans.reporting import MADE
 from unhans.text import Variant, Words, visible_form
-from unhans.types import Example, Feedback, WordVote
+from unhans.types import Example, Feedback, Span, WordVote
 
 WITHOUT, ELSEWHERE, REPLACED = "without voted words", "voted words in other labels", "voted words replaced"
 _NEAR = 50  # a word is put among the first so many, which nearly every model reads
@@ -34,17 +34,26 @@ def stress_sets(
         return {}
     given = {name: [example for example in examples if example.label is not None] for name, examples in sets.items()}
     fillers = _fillers([example for examples in given.values() for example in examples], set(words.labels), seed)
-    makers: dict[str, Callable[[Example], Example | None]] = {
-        WITHOUT: lambda example: _without(example, words),
-        ELSEWHERE: lambda example: _elsewhere(example, words, seed),
-        REPLACED: lambda example: _replaced(example, fillers),
-    }
-    made = {
-        f"{name}{MADE}{kind}": [new for example in examples if (new := make(example)) is not None]
-        for name, examples in given.items()
-        for kind, make in makers.items()
-    }
-    return {name: examples for name, examples in made.items() if examples}
+    made: dict[str, list[Example]] = {}
+    for name, examples in given.items():
+        kinds: dict[str, list[Example]] = {WITHOUT: [], ELSEWHERE: [], REPLACED: []}
+        for text in map(_Text, examples):
+            for kind, new in (
+                (WITHOUT, _without(text, words)),
+                (ELSEWHERE, _elsewhere(text, words, seed)),
+                (REPLACED, _replaced(text, fillers)),
+            ):
+                kinds[kind] += [new] if new is not None else []
+        made |= {f"{name}{MADE}{kind}": found for kind, found in kinds.items() if found}
+    return made
+
+
+class _Text:
+    """An example with its words as they are and as they are counted."""
+
+    def __init__(self, example: Example) -> None:
+        self.example, self.words = example, Words(example)
+        self.forms = [visible_form(word) for word in self.words.strings]
 
 
 @dataclass(frozen=True)
@@ -65,38 +74,32 @@ class _Lowered:
         return cls(labels, written)
 
 
-def _without(example: Example, lowered: _Lowered) -> Example | None:
-    words = Words(example)
-    gone = [n for n, word in enumerate(words.strings) if visible_form(word) in lowered.labels]
-    return _changed(example, words.without(gone), "without") if gone else None
+def _without(text: _Text, lowered: _Lowered) -> Example | None:
+    gone = [n for n, form in enumerate(text.forms) if form in lowered.labels]
+    return _changed(text.example, text.words.without(gone), "without") if gone else None
 
 
-def _elsewhere(example: Example, lowered: _Lowered, seed: int) -> Example | None:
-    words = Words(example)
-    there = {visible_form(word) for word in words.strings}
-    foreign = sorted(
-        form for form, labels in lowered.labels.items() if example.label not in labels and form not in there
-    )
-    starts = [
-        n for n, span in enumerate(words.spans[:_NEAR]) if span.part == "text" and _stands_apart(example, span.start)
-    ]
+def _elsewhere(text: _Text, lowered: _Lowered, seed: int) -> Example | None:
+    label, there = text.example.label, set(text.forms)
+    foreign = sorted(form for form, labels in lowered.labels.items() if label not in labels and form not in there)
+    starts = [n for n, span in enumerate(text.words.spans[:_NEAR]) if _stands_apart(text.example, span)]
     if not foreign or not starts:
         return None
-    rng = np.random.default_rng([seed, int(example.text_hash, 16)])
+    rng = np.random.default_rng([seed, int(text.example.text_hash, 16)])
     at = starts[int(rng.integers(len(starts)))]
     new = lowered.written[foreign[int(rng.integers(len(foreign)))]]
-    return _changed(example, words.variant({at: f"{new} {words.strings[at]}"}), "elsewhere")
+    return _changed(text.example, text.words.variant({at: f"{new} {text.words.strings[at]}"}), "elsewhere")
 
 
-def _stands_apart(example: Example, start: int) -> bool:
-    return start == 0 or example.text[start - 1].isspace()
+def _stands_apart(example: Example, span: Span) -> bool:
+    """Whether a new word can stand before this one: in the first text of a pair, and after a blank."""
+    return span.part == "text" and (span.start == 0 or example.text[span.start - 1].isspace())
 
 
-def _replaced(example: Example, fillers: Mapping[str, str]) -> Example | None:
-    words = Words(example)
-    forms = {n: visible_form(word) for n, word in enumerate(words.strings)}
-    changes = {n: _like(words.strings[n], fillers[form]) for n, form in forms.items() if form in fillers}
-    return _changed(example, words.variant(changes), "replaced") if changes else None
+def _replaced(text: _Text, fillers: Mapping[str, str]) -> Example | None:
+    old = text.words.strings
+    changes = {n: _like(old[n], fillers[form]) for n, form in enumerate(text.forms) if form in fillers}
+    return _changed(text.example, text.words.variant(changes), "replaced") if changes else None
 
 
 def _like(old: str, new: str) -> str:
