@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from served import OTHER, OURS, PASSWORD, ROLES, Site, dump, new_key
+from unhans.types import Report
 
 # anonymous, annotator elsewhere, annotator, manager elsewhere, manager, admin
 ALL = (200,) * 6
@@ -78,6 +79,44 @@ def an_answer(site: Site) -> dict[str, Any]:
     return {"json": {"key": new_key(), "says": site.says("lower"), "revision": site.revision}}
 
 
+def some_feedback(site: Site) -> dict[str, Any]:
+    site.answer("amy", site.says("lower"))
+    return {"json": {"fix": "word_dropout"}}
+
+
+def a_fix(site: Site) -> dict[str, Any]:
+    return {"path": {"job": site.workspace.jobs.add("fix", project=OURS, by="amy", options={"fix": "relabel"}).id}}
+
+
+def a_version(site: Site) -> dict[str, Any]:
+    """That somebody has published, so that there is a way back."""
+    records = site.workspace.records(OURS)
+    if "r1" not in [version.name for version in records.models.listed()]:
+        facts = records.models.get("r0").facts
+        other = facts["revision"] | {"id": "another", "parent": facts["revision"]["id"]}
+        records.models.add("r1", lambda folder: (folder / "x").touch(), {"revision": other})
+    records.models.publish("r1")
+    return {"json": {"expects": "r1"}}
+
+
+def two_versions(site: Site) -> dict[str, Any]:
+    a_version(site)
+    site.workspace.records(OURS).roll_back()
+    return {"json": {"before": "r0", "after": "r1"}}
+
+
+def a_report(site: Site) -> dict[str, Any]:
+    site.workspace.records(OURS).keep_report("r0", "r1", Report("a", "b", ()))
+    return {"path": {"before": "r0", "after": "r1"}}
+
+
+def an_export(site: Site) -> dict[str, Any]:
+    exports = site.workspace.records(OURS).exports
+    if not exports.listed():
+        exports.add("r0-1", lambda folder: (folder / "report.html").touch(), {"revision": site.revision})
+    return {"path": {"name": "r0-1"}}
+
+
 def new_password(site: Site) -> dict[str, Any]:
     return {"json": {"old": PASSWORD, "new": PASSWORD}}
 
@@ -120,6 +159,18 @@ ROUTES: dict[tuple[str, str], tuple[tuple[int, ...], Asked]] = {
     ("GET", f"{P}/words"): (MEMBER, with_query(label="positive")),
     ("GET", f"{P}/word"): (MEMBER, with_query(label="positive", word="the")),
     ("GET", f"{P}/team"): (MANAGER, nothing),
+    ("GET", f"{P}/fixes"): (MANAGER, nothing),
+    ("POST", f"{P}/fixes"): (MANAGER, some_feedback),
+    ("GET", f"{P}/fixes/{{job}}/curve"): (MANAGER, a_fix),
+    ("GET", f"{P}/revisions"): (MANAGER, nothing),  # as long as judging is blind
+    ("POST", f"{P}/revisions/{{name}}/publish"): (MANAGER, lambda site: a_version(site) | {"path": {"name": "r1"}}),
+    ("POST", f"{P}/rollback"): (MANAGER, a_version),
+    ("POST", f"{P}/comparisons"): (MANAGER, two_versions),
+    ("GET", f"{P}/reports/{{before}}/{{after}}"): (MANAGER, a_report),
+    ("GET", f"{P}/reports/{{before}}/{{after}}/page.html"): (MANAGER, a_report),
+    ("POST", f"{P}/exports"): (MANAGER, with_json(revision="r0")),
+    ("GET", f"{P}/exports"): (MANAGER, nothing),
+    ("GET", f"{P}/exports/{{name}}.zip"): (MANAGER, an_export),
     ("POST", f"{P}/jobs"): (MANAGER, with_json(kind="predict")),
     ("GET", "/api/jobs"): (SIGNED_IN, nothing),
     ("GET", "/api/jobs/{id}"): (MEMBER, a_job("queued")),

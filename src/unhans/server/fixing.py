@@ -14,11 +14,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
-from unhans import reporting
 from unhans.artefacts import Version
 from unhans.errors import BadOption, NotAllowed, NotFound
 from unhans.expectations import check_expectations
 from unhans.jobs import Job
+from unhans.registry import Option
+from unhans.reporting import report_page
 from unhans.server.identity import Here, Manager, Member, Seat
 from unhans.server.projects import attachment
 from unhans.server.running import JobId, enqueue
@@ -118,7 +119,7 @@ def report(before: VersionName, after: VersionName, seat: Member) -> Report:
 def page(before: VersionName, after: VersionName, seat: Member) -> StreamingResponse:
     """The same as a page that opens without a network."""
     _check_sees_reports(seat)
-    made = reporting.report_page(seat.records.report(before, after), title=f"{seat.records.name}: {before} to {after}")
+    made = report_page(seat.records.report(before, after), title=f"{seat.records.name}: {before} to {after}")
     return attachment(iter([made]), f"report-{before}-{after}.html", "text/html; charset=utf-8")
 
 
@@ -157,8 +158,11 @@ def _known_fix(name: str, known: Mapping[str, FixMethod]) -> FixMethod:
 
 
 def _check_options(given: Mapping[str, Any] | None, known: tuple[MethodOption, ...], of: str) -> None:
-    if unknown := sorted(set(given or {}) - {option.name for option in known}):
-        raise BadOption(f"{of} has no option {unknown[0][:50]!r}.")
+    options = {o.name: Option(o.name, o.kind, o.default, o.choices) for o in known}  # type: ignore[arg-type]
+    for name, value in (given or {}).items():
+        if name not in options:
+            raise BadOption(f"{of} has no option {name[:50]!r}.")
+        options[name].check(value)
 
 
 def _zipped(version: Version) -> Iterator[bytes]:
