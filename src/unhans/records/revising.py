@@ -107,6 +107,7 @@ class KnownFix:
     method: Method
     reads: tuple[str, ...]
     cost: float  # of a step, in plain training steps
+    cheap: bool = False  # a baseline
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class KnownFixes:
                 reads=fix.reads,
                 answers=sum(answers.get(kind, 0) for kind in fix.reads),
                 seconds=None if seconds_each is None else passes * fix.cost * seconds_each,
+                cheap=fix.cheap,
             )
             for fix in self.methods
         )
