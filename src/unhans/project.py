@@ -27,7 +27,7 @@ from unhans.catalogue import describe
 from unhans.data import Corpus, read
 from unhans.errors import BadData, Conflict, ProjectProblem, Unsupported
 from unhans.expectations import check_expectations
-from unhans.export import Exported, export_bundle
+from unhans.export import Exported, export_bundle, export_model, facts_of
 from unhans.fixes import TRAINING, Mended, fix
 from unhans.language_model import LanguageModel
 from unhans.loading import load
@@ -281,7 +281,12 @@ class Project(Records):
 
         found = [_described(entry, explains) for entry in attribution]
         ways = tuple(
-            KnownFix(_described(entry, fixes), tuple(entry.facts["reads"]), float(entry.facts.get("cost", 1.0)))
+            KnownFix(
+                _described(entry, fixes),
+                tuple(entry.facts["reads"]),
+                float(entry.facts.get("cost", 1.0)),
+                bool(entry.facts.get("cheap", False)),
+            )
             for entry in fix
         )
         told = KnownFixes(ways, tuple(map(_option, TRAINING)))
@@ -451,23 +456,46 @@ class Project(Records):
         folder: Path | None = None,
         *,
         parts: Sequence[str] = ("model", "feedback", "report"),
+        push_to: str | None = None,
     ) -> Exported:
         """A revision, the feedback and the report in a folder to take away: whole and checked, or not there at all.
 
-        By default of the revision in use, into a new folder of `exports/`.
+        By default of the revision in use, into a new folder of `exports/`. With `push_to`, the id of a repository on
+        the Hugging Face hub, it is the model alone, and it is uploaded there.
         """
         name = revision or self.current_name
+        target = folder or self.folder / "exports" / _free_name(self.exports, name)
         chosen, (compared, report) = self.named(name), self.reports.first().get(name, ("", None))
+        classifier, feedback = self.classifier_of(name), list(self.log.entries())
+        facts = facts_of(self.name, examples=self.examples, feedback=feedback, revision=chosen, report=report)
+        if push_to is not None:
+            return export_model(classifier, target, card=facts, check_on=self.examples, push_to=push_to)
         return export_bundle(
-            folder or self.folder / "exports" / _free_name(self.exports, name),
-            classifier=self.classifier_of(name),
+            target,
+            classifier=classifier,
             report=report,
-            feedback=list(self.log.entries()),
+            feedback=feedback,
             examples=self.examples,
             parts=parts,
             revision=chosen,
+            card=facts,
             title=f"{self.name}: {compared} to {name}",
         )
+
+    def training_examples(self) -> list[Example]:
+        """The labelled examples that a fix may learn from."""
+        return [example for example in self.examples if self.parts.trains(example)]
+
+    def verifying(self) -> dict[str, list[Example]]:
+        """The sets of labelled examples that models are verified on, by name."""
+        return self._divided({})[2]
+
+    def trainable(self) -> TransformerClassifier:
+        """The model in use, if it can be trained; `Unsupported` says what would work if it cannot."""
+        classifier = self._loaded_current()
+        classifier.require({"train"}, "Fixing")
+        assert isinstance(classifier, TransformerClassifier)  # `train` has made sure
+        return classifier
 
     def _loaded_current(self) -> Classifier:
         """The model in use, also if another process has published one since this was opened."""

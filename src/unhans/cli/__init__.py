@@ -1,7 +1,7 @@
 """The command line: parse, call one verb, print.
 
 Exit codes: 0 done; 1 an unforeseen failure (a bug: please report it with --debug); 2 a wrong option or argument; 3 the
-data, model or project cannot be used, for the reason given; 130 stopped by the user.
+data, model or project cannot be used, for the reason given; 4 an expectation does not hold; 130 stopped by the user.
 """
 
 # Nothing heavy is imported at the top: `unhans --help` must not wait for torch.
@@ -63,7 +63,8 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=(
-    "Exit codes: 0 done; 1 unforeseen failure; 2 wrong option; 3 data, model or project cannot be used; 130 stopped."
+    "Exit codes: 0 done; 1 unforeseen failure; 2 wrong option; 3 data, model or project cannot be used; 4 an "
+    "expectation does not hold; 130 stopped."
 ))  # fmt: skip
 @click.version_option(package_name="unhans")
 @click.option("--debug", is_flag=True, help="Show the full traceback of an error.")
@@ -860,3 +861,6 @@ def _bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
 
     with progress_bars() as bar:
         yield bar(title)
+
+
+from unhans.cli import fixing  # noqa: E402, F401 - its commands join the group, and it needs what is above
