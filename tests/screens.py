@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import expect
 
@@ -16,6 +18,8 @@ from unhans.data import read
 from unhans.types import Example
 from workbench import SHORTCUT, Desk, Person, Server, film_classifier, film_reviews, make_project, member
 
+EXPECTED = ["accuracy >= 0.5", "score('imax') <= 0", "broken <= 3"]  # the second cannot hold
+PATIENCE_FOR_WORK = 300  # seconds: the machine may be busy
 TITLE = "Film reviews with a planted shortcut"
 GUIDELINES = """## What to mark
 
@@ -45,7 +49,9 @@ def make_judged(folder: Path, *, examples: int, explained: int) -> tuple[Path, P
     texts = film_reviews(max(600, 2 * examples))
     model = film_classifier(texts)
     table = folder / "reviews.csv"
-    rows: list[Sequence[str | None]] = [(one.text, one.label, one.split, one.group) for one in texts[:examples]]
+    rows: list[Sequence[str | None]] = [
+        (one.text, one.label, "test" if n % 3 == 2 else "train", one.group) for n, one in enumerate(texts[:examples])
+    ]
     odd = [
         *rows[: examples // 20],
         (rows[0][0], "negative", "test", "films"),
@@ -85,8 +91,44 @@ def set_stage(server: Server, boss: Person, templates: tuple[Path, Path], folder
             ben.review(name, place, seconds=90 - 5 * place)
         ann.vote(name, SHORTCUT, "lower")
         boss.vote(name, SHORTCUT, "lower")
+        mend(boss, name, rivals=["word_dropout"], strengths=[3.0], seeds=2, expectations=EXPECTED)
+        ended(boss, boss.ask("POST", f"api/projects/{name}/exports", json={"revision": "r1"}))
         yield Stage(server, boss, ann, guest, name, f"{name}-bare", folder)
 
+
+# -- work that a screen is about
+
+
+def mend(boss: Person, project: str, fix: str = "explanation_regularisation", epochs: int = 4, **asked: Any) -> Any:
+    """Have a project fixed, and wait for it."""
+    return ended(boss, begin(boss, project, fix, epochs, **asked))
+
+
+def begin(boss: Person, project: str, fix: str, epochs: int, **asked: Any) -> Any:
+    """Ask for a fix; small models from scratch need a high rate of learning."""
+    training = {"epochs": epochs, "learning_rate": 4e-3}
+    return boss.ask("POST", f"api/projects/{project}/fixes", json={"fix": fix, "training": training, **asked})
+
+
+def ended(boss: Person, job: Any) -> Any:
+    """A job once it has ended, which must be well."""
+    until = time.monotonic() + PATIENCE_FOR_WORK
+    while job["state"] in ("queued", "running"):
+        assert time.monotonic() < until, job
+        time.sleep(0.1)
+        job = boss.ask("GET", f"api/jobs/{job['id']}")
+    assert job["state"] == "done", job
+    return job
+
+
+def stop_work(stage: Stage) -> None:
+    """Stop what a screen has begun: nobody else should wait for it."""
+    for job in stage.boss.ask("GET", "api/jobs", params={"project": stage.project}):
+        if job["state"] in ("queued", "running"):
+            stage.boss.ask("POST", f"api/jobs/{job['id']}/cancel")
+
+
+# -- the screens
 
 Way = Callable[[Desk, Stage], None]
 SCREENS: dict[str, tuple[str, Way]] = {}  # name → who looks, how to get there
@@ -98,6 +140,10 @@ def _screen(name: str, who: str = "boss") -> Callable[[Way], Way]:
         return way
 
     return keep
+
+
+def _settings(stage: Stage) -> Any:
+    return stage.boss.ask("GET", f"api/projects/{stage.project}")["settings"]
 
 
 def _example(desk: Desk, stage: Stage, place: int = 0, query: str = "correct=any") -> None:
@@ -216,6 +262,78 @@ def _(desk: Desk, stage: Stage) -> None:
 def _(desk: Desk, stage: Stage) -> None:
     desk.go(f"/p/{stage.bare}/words")
     expect(desk.page.get_by_text(re.compile("^No explanations yet|^No words have been ranked")).first).to_be_visible()
+
+
+@_screen("fix")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/fix")
+    desk.page.locator("summary", has_text="Training").click()
+    desk.page.get_by_label(re.compile("^Strengths to try")).fill("much")
+    expect(desk.page.get_by_text("“much” is not a strength")).to_be_visible()
+
+
+@_screen("fix-nothing-yet")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/fix")
+    expect(desk.page.get_by_text("Nothing to learn from yet.")).to_be_visible()
+
+
+@_screen("fix-running")
+def _(desk: Desk, stage: Stage) -> None:
+    begin(stage.boss, stage.project, "explanation_regularisation", 10_000)
+    desk.go(f"/p/{stage.project}/fix")
+    expect(desk.page.get_by_role("heading", name="Training")).to_be_visible()
+    expect(desk.page.locator("canvas").first).to_be_visible()
+
+
+@_screen("before-after")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/compare/r0/r1")
+    expect(desk.page.get_by_role("heading", name="What got worse")).to_be_visible()
+    expect(desk.page.locator("canvas").first).to_be_visible()
+    folded = desk.page.get_by_role("button", name=re.compile("^Show .* (parts? of|made from)"))
+    while folded.count():
+        folded.first.click()
+
+
+@_screen("before-after-dialog")
+def _(desk: Desk, stage: Stage) -> None:
+    stage.boss.ask("PATCH", f"api/projects/{stage.project}", json=_settings(stage) | {"hide_texts": True})
+    desk.go(f"/p/{stage.project}/compare/r0/r1")
+    desk.page.get_by_role("button", name="Publish the new one").click()
+    expect(desk.page.get_by_role("dialog", name="Publish r1 all the same?")).to_be_visible()
+    stage.boss.ask("PATCH", f"api/projects/{stage.project}", json=_settings(stage) | {"hide_texts": False})
+
+
+@_screen("before-after-not-compared")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("status of 404")
+    desk.go(f"/p/{stage.project}/compare/r1/r0")
+    desk.page.locator("summary", has_text="Expectations").click()
+
+
+@_screen("revisions")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/revisions")
+    for name in ("r0", "r1"):
+        desk.page.get_by_role("checkbox", name=f"Choose {name} to compare").check()
+
+
+@_screen("revisions-one")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/revisions")
+
+
+@_screen("export")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/export")
+    expect(desk.page.get_by_role("link", name=re.compile("^Download"))).to_be_visible()
+
+
+@_screen("export-none-yet")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/export")
+    expect(desk.page.get_by_text("No exports yet")).to_be_visible()
 
 
 @_screen("team")

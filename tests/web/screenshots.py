@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from screens import SCREENS, make_judged, set_stage
+from screens import SCREENS, make_judged, set_stage, stop_work
 from workbench import NARROW, WIDE, find_browser, launch, open_desk, owner, serving
 
 HEIGHTS = {WIDE: 900, NARROW: 780}
@@ -40,12 +40,13 @@ def main(output: Path) -> None:
                         looks = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
                         desk = open_desk(browser, server.address, people[who], **looks)
                         way(desk, stage)
-                        if "menu" not in name:  # which closes when the window changes
+                        if not name.endswith(("menu", "dialog")):  # these belong to the window as it is
                             tall = int(desk.page.evaluate("() => document.documentElement.scrollHeight"))
                             desk.page.set_viewport_size({"width": width, "height": min(6000, max(height, tall))})
                             desk.page.evaluate("() => window.scrollTo(0, 0)")
                         desk.page.screenshot(path=output / f"{name}-{theme}-{width}.png")
                         desk.page.context.close()
+                stop_work(stage)
                 print(name, flush=True)  # noqa: T201
             browser.close()
 

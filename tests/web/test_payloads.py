@@ -6,16 +6,20 @@ import csv
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from screens import ended, mend
 from unhans.data import read
+from unhans.project import Project
 from unhans.scratch import fresh_classifier
-from unhans.types import Example
+from unhans.text import Words
+from unhans.types import Attribution, Change, Example, Prediction, Recipe, Report, Rival, WordEffect
 from workbench import Desk, Person, Server, make_project
 
 Seat = Callable[..., Desk]
@@ -83,7 +87,44 @@ def odd(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory) 
         headers={"Content-Type": "application/octet-stream"},
     )
     assert answer.status_code < 500
+    boss.vote("odd", "good", "lower", label=LABELS[2])
+    boss.vote("odd", PAYLOADS[0], "raise", label=LABELS[1])
+    expected = f"score('<img src=x onerror={HIT} class=payload>') <= 0.5"
+    mend(boss, "odd", rivals=["word_dropout"], expectations=[expected])
+    ended(boss, boss.ask("POST", "api/projects/odd/exports", json={"revision": "r1"}))
+    with Project.open(server.folder / "odd") as project:
+        project.keep_report("r0", "r1", forged_report(project.report("r0", "r1"), data))
     return Odd("odd", boss, server)
+
+
+def forged_report(report: Report, data: Sequence[Example]) -> Report:
+    """The report with payloads wherever it has a string, and with every text among the changed ones."""
+    bad = replace(report.measures[0], before=0.9, after=0.5, low=-0.5, high=-0.3, better="higher")
+    measures = [replace(bad, data=one, slice=part) for one in PAYLOADS[:3] for part in ("", *PAYLOADS)]
+    votes = [WordEffect(one, LABELS[2], "lower", None, 0.4, 0.1, 1.0, 0.1, 3) for one in PAYLOADS]
+    recipe = Recipe("fixes", PAYLOADS[0], ((PAYLOADS[1], PAYLOADS[2]), ("strength", 1.0)), 0)
+    rivals = [Rival(replace(recipe, options=(("strength", n),)), tuple(measures), PAYLOADS[1]) for n in (2.0, 3.0)]
+    changes = [_change(example) for example in data]
+    return replace(
+        report,
+        measures=tuple(measures),
+        broken=tuple(changes),
+        fixed=tuple(changes[::-1]),
+        n_broken=len(changes),
+        n_fixed=99,
+        words=tuple(votes),
+        rivals=tuple(rivals),
+        notes=PAYLOADS,
+        recipe=recipe,
+    )
+
+
+def _change(example: Example) -> Change:
+    words = Words(example)
+    scores = tuple((-1.0) ** n * n for n in range(len(words.strings)))
+    why = Attribution(example.id, LABELS[2], words.strings, words.spans, scores, Recipe("attributions", "lime"), "r")
+    said = [Prediction(example.id, LABELS, tuple(np.eye(6)[n].tolist()), "r") for n in (1, 2)]
+    return Change(example, PAYLOADS[0], said[0], said[1], why, why)
 
 
 def untouched(desk: Desk) -> None:
@@ -149,9 +190,20 @@ def test_nothing_in_the_data_becomes_markup_on_any_screen(odd: Odd, seat: Seat, 
         f"{base}/settings",
         f"{base}/words?label=constructor",
         f"{base}/words?label=__proto__",
+        f"{base}/fix",
+        f"{base}/revisions",
+        f"{base}/export",
     ):
         desk.go(place)
         untouched(desk)
+    desk.go(f"{base}/fix")
+    expect(page.get_by_role("row", name=re.compile(f"^good.*{re.escape(LABELS[2])}"))).to_be_visible()
+    desk.go(f"{base}/compare/r0/r1")
+    expect(page.get_by_text(f"score('<img src=x onerror={HIT} class=payload>') <= 0.5").last).to_be_visible()
+    for name in ("^Show .* parts of", "^Show 6 more", "^Show all", "^Show the numbers"):
+        page.get_by_role("button", name=re.compile(name)).first.click()
+    expect(page.locator(".sides li").nth(10)).to_contain_text("second")
+    untouched(desk)
     desk.go(f"{base}/problems")
     expect(page.get_by_role("cell", name=f"<img src=x onerror={HIT} class=payload>.csv").first).to_be_visible()
     desk.go("/new")
@@ -170,7 +222,7 @@ def test_odd_labels_can_be_voted_about(odd: Odd, seat: Seat) -> None:
         desk.press("ArrowRight", "+")
         expect(desk.page.locator("[data-at='0']")).to_have_class(re.compile(r"\braise\b"))
         desk.saved()
-    votes = [one["says"] for one in odd.boss.said(odd.name) if one["says"]["kind"] == "word_vote"]
+    votes = [one["says"] for one in odd.boss.said(odd.name) if one["says"].get("position") is not None]
     assert [one["label"] for one in votes] == list(LABELS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from screens import SCREENS, Stage, make_judged, set_stage
+from screens import SCREENS, Stage, make_judged, set_stage, stop_work
 from workbench import AXE, NARROW, NARROWEST, WIDE, Desk, Person, Server
 
 Seat = Callable[..., Desk]
@@ -21,6 +21,12 @@ def stage(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("stage")
     with set_stage(server, boss, make_judged(folder, examples=60, explained=30), folder / "files", "judged") as stage:
         yield stage
+
+
+@pytest.fixture
+def _no_work_left(stage: Stage) -> Iterator[None]:
+    yield
+    stop_work(stage)
 
 
 def person_of(stage: Stage, who: str) -> Person | None:
@@ -43,6 +49,7 @@ def overflow(page: Page) -> int:
     return int(page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
 
 
+@pytest.mark.usefixtures("_no_work_left")
 @pytest.mark.parametrize("name", SCREENS)
 def test_a_screen_is_accessible_in_both_themes_wide_and_narrow(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]
@@ -70,7 +77,7 @@ def test_a_screen_is_accessible_in_both_themes_wide_and_narrow(name: str, stage:
         assert overflow(page) <= 0, f"at {width} px"
 
 
-@pytest.mark.parametrize("name", ["home", "examples", "words", "team", "settings"])
+@pytest.mark.parametrize("name", ["home", "examples", "words", "fix", "before-after", "revisions", "team", "settings"])
 def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]
     desk = seat(person_of(stage, who), at=stage.server)
@@ -96,7 +103,7 @@ def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> 
     assert len(seen) > 10, "Tab goes on"
 
 
-@pytest.mark.parametrize("name", ["examples-menu", "examples-keys", "examples-note", "tour"])
+@pytest.mark.parametrize("name", ["examples-menu", "examples-keys", "examples-note", "before-after-dialog", "tour"])
 def test_escape_closes_what_is_open_and_focus_returns(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]
     desk = seat(person_of(stage, who), at=stage.server)

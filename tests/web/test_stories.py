@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -323,6 +324,87 @@ def test_a_key_of_ones_own_works_and_the_theme_keeps_the_place(desk: Ann) -> Non
         expect(page.locator("html")).to_have_attribute("data-theme", chosen)
         assert (page.url, window.place()) == (address, place)
         expect(word(page, 1)).to_have_class(re.compile(r"\braise\b"))
+
+
+# -- from a vote to a better model
+
+
+def test_a_vote_becomes_a_model_that_is_published_and_taken_back(project: str, somebody: Somebody, seat: Seat) -> None:
+    max_ = somebody("max", project, role="manager")
+    window = seat(max_)
+    page = window.go(f"/p/{project}/words?label=positive&word={SHORTCUT}")
+    page.get_by_role("button", name=re.compile("^Lower")).click()
+    window.saved()
+
+    page.get_by_role("link", name="Fix", exact=True).click()
+    expect(page.get_by_text("1 settled question", exact=True)).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile(f"{SHORTCUT}.*lower.*everywhere"))).to_be_visible()
+    expect(page.get_by_role("radio", name=re.compile("^explanation regularisation"))).to_be_checked()
+    expect(page.get_by_role("checkbox", name=re.compile("^word dropout"))).to_be_checked()
+    page.locator("summary", has_text="Training").click()
+    page.get_by_label("epochs").fill("4")
+    page.get_by_label("learning rate").fill("0.004")
+    page.get_by_label("Expectations, one a line").fill("broken <= 60\naccuracy >= 0.1")
+    page.get_by_role("button", name="Start the fix").click()
+    page.get_by_role("link", name="See before and after").click(timeout=10 * PATIENCE)
+
+    expect(page.get_by_role("heading", name="What got worse")).to_be_visible()
+    expect(page.get_by_text("2 of 2 hold")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile(f"^{SHORTCUT} for positive"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("^word dropout"))).to_be_visible()
+    worse = page.get_by_text("Nothing that was measured fell").count() == 0
+    obvious = page.get_by_role("button", name="Keep the current model" if worse else "Publish the new one")
+    expect(obvious).to_be_focused()
+    page.get_by_role("button", name="Publish the new one").click()
+    if worse:
+        page.get_by_role("button", name="Publish all the same").click()
+    expect(page.get_by_text("r1 is the model in use.")).to_be_visible()
+    revisions = max_.ask("GET", f"api/projects/{project}/revisions")
+    assert (revisions["current"], revisions["back_to"]) == ("r1", "r0")
+    assert revisions["items"][1]["revision"]["id"] == max_.ask("GET", f"api/projects/{project}")["current"]
+
+    page.get_by_role("link", name="Revisions", exact=True).first.click()
+    page.get_by_role("button", name="Roll back to r0").click()
+    page.get_by_role("dialog").get_by_role("button", name="Roll back to r0").click()
+    expect(page.get_by_text("Back to r0.")).to_be_visible()
+    expect(page.locator("li.current h2")).to_have_text("r0")
+    assert max_.ask("GET", f"api/projects/{project}/revisions")["current"] == "r0"
+
+    page.get_by_role("link", name="Export", exact=True).click()
+    page.get_by_label("Revision", exact=True).select_option("r1")
+    page.get_by_role("button", name="Make the export").click()
+    with page.expect_download(timeout=10 * PATIENCE) as download:
+        page.get_by_role("link", name=re.compile("^Download")).click(timeout=10 * PATIENCE)
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert archive.testzip() is None
+        assert any(name.endswith("model.safetensors") for name in archive.namelist())
+
+
+def test_a_fix_is_stopped_and_nothing_has_changed(project: str, somebody: Somebody, seat: Seat) -> None:
+    max_ = somebody("max", project, role="manager")
+    max_.vote(project, SHORTCUT, "lower")
+    window = seat(max_)
+    page = window.go(f"/p/{project}/fix")
+    page.locator("summary", has_text="Training").click()
+    page.get_by_label("epochs").fill("10000")
+    page.get_by_role("button", name="Start the fix").click()
+    expect(page.locator("canvas").first).to_be_visible(timeout=10 * PATIENCE)
+    expect(page.get_by_text(re.compile("^Up to step"))).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("The last fix was stopped")).to_be_visible()
+    expect(page.get_by_role("button", name="Start the fix")).to_be_enabled()
+    assert [one["name"] for one in max_.ask("GET", f"api/projects/{project}/revisions")["items"]] == ["r0"]
+
+
+def test_annotators_are_not_offered_what_managers_decide(desk: Ann) -> None:
+    window, _, project = desk
+    window.provokes(REFUSED % 403)
+    page = window.go(f"/p/{project}/fix")
+    expect(page.get_by_text("Fixing is for managers.")).to_be_visible()
+    for name in ("Fix", "Revisions", "Export"):
+        expect(page.get_by_role("link", name=name, exact=True)).to_have_count(0)
+    window.go(f"/p/{project}/revisions")
+    expect(page.get_by_role("alert")).to_contain_text("Judging is blind here")
 
 
 # -- broken lines and sessions
