@@ -105,8 +105,8 @@ def mend(boss: Person, project: str, fix: str = "explanation_regularisation", ep
 
 
 def begin(boss: Person, project: str, fix: str, epochs: int, **asked: Any) -> Any:
-    """Ask for a fix; small models from scratch need a high rate of learning."""
-    training = {"epochs": epochs, "learning_rate": 4e-3}
+    """Ask for a fix that trains for so many epochs; small models from scratch need a high rate of learning."""
+    training = {"epochs": epochs, "learning_rate": 4e-3, "patience": 0}
     return boss.ask("POST", f"api/projects/{project}/fixes", json={"fix": fix, "training": training, **asked})
 
 

@@ -387,6 +387,7 @@ def test_a_fix_is_stopped_and_nothing_has_changed(project: str, somebody: Somebo
     page = window.go(f"/p/{project}/fix")
     page.locator("summary", has_text="Training").click()
     page.get_by_label("epochs").fill("10000")
+    page.get_by_label("patience").fill("0")
     page.get_by_role("button", name="Start the fix").click()
     expect(page.locator("canvas").first).to_be_visible(timeout=10 * PATIENCE)
     expect(page.get_by_text(re.compile("^Up to step"))).to_be_visible()

@@ -434,10 +434,12 @@ export function tradeOffFigure(sweep: readonly { strength: number; own: boolean;
   const sets = [...new Set(sweep.flatMap(({ measures }) => measures.filter((one) => one.name === name && !one.slice && !isMade(one.data)).map((one) => one.data)))];
   const values = sets.map((data) => sweep.map(({ measures }) => measures.find((one) => one.name === name && one.data === data && !one.slice)?.after ?? null));
   const share = values.flat().every((value) => value === null || (value >= 0 && value <= 1));
+  const known = values.flat().filter((value) => value !== null);
+  const close = Math.max(...known) - Math.min(...known) < 0.05; // then whole percents would repeat along the axis
   const told = (value: number | null) => (value === null ? "–" : share ? `${(100 * value).toFixed(1)} %` : String(Number(value.toPrecision(3))));
   const best = sets.map((_, n) => {
-    const known = values[n]!.flatMap((value, at) => (value === null ? [] : [{ value, at }]));
-    const high = known.sort((one, other) => other.value - one.value)[0];
+    const tried = values[n]!.flatMap((value, at) => (value === null ? [] : [{ value, at }]));
+    const high = tried.sort((one, other) => other.value - one.value)[0];
     return high ? `on ${plain(sets[n]!)} ${told(high.value)} at ${sweep[high.at]!.strength}` : "";
   });
   const measured = measureName(name);
@@ -453,7 +455,7 @@ export function tradeOffFigure(sweep: readonly { strength: number; own: boolean;
       legend: { type: "scroll", top: 0, textStyle: { color: ink.text }, itemWidth: 28, pageIconColor: ink.text, pageTextStyle: { color: ink.text }, formatter: (n: string) => plain(sets[Number(n)] ?? "", 24) },
       tooltip: tooltip(ink, ({ dataIndex, seriesIndex }) => `strength ${sweep[dataIndex]?.strength ?? ""}\n${plain(sets[seriesIndex] ?? "")}: ${told(values[seriesIndex]?.[dataIndex] ?? null)}`),
       xAxis: { type: "category", data: numbered(sweep), name: "strength", nameLocation: "middle", nameGap: 26, boundaryGap: true, ...axis(ink), axisLabel: { color: ink.muted, fontSize: 12, interval: 0, formatter: (n: string) => `${sweep[Number(n)]?.strength ?? ""}${sweep[Number(n)]?.own ? " ★" : ""}` } },
-      yAxis: { type: "value", scale: true, ...axis(ink), axisLabel: { color: ink.muted, fontSize: 12, formatter: (value: number) => (share ? `${Math.round(100 * value)} %` : String(value)) } },
+      yAxis: { type: "value", scale: true, ...axis(ink), axisLabel: { color: ink.muted, fontSize: 12, formatter: (value: number) => (share ? `${(100 * value).toFixed(close ? 1 : 0)} %` : String(value)) } },
       series: sets.map((_, n) => ({
         type: "line", name: String(n), data: values[n]!, symbol: SYMBOLS[n % SYMBOLS.length], symbolSize: 10, connectNulls: true,
         lineStyle: { width: 2, type: LINES[n % LINES.length] },
