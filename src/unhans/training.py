@@ -93,7 +93,7 @@ def fit(
     schedule: Schedule | None = None,
     extra_loss: ExtraLoss | None = None,
     vary: Vary | None = None,
-    frozen_embeddings: bool = False,
+    frozen_pieces: Sequence[int] = (),
     lora: int = 0,
     checkpoints: str | Path | None = None,
     key: str = "",
@@ -102,10 +102,10 @@ def fit(
     """A new classifier: the given one's weights, trained on the labelled examples. The given one is left as it is.
 
     `extra_loss(classifier, batch)` is added to the task's loss; None from it means nothing to add. `vary` changes the
-    examples anew at every step; `frozen_embeddings` leaves those of word pieces as they are. With `validation`, the
-    epoch with the best accuracy there is kept. With `lora`, only low-rank additions of that rank and the head are
-    trained, and merged into the weights at the end. With `checkpoints`, a killed run goes on where it stopped; `key`
-    tells apart runs that differ in what is not data, such as the extra loss.
+    examples anew at every step; the embeddings of `frozen_pieces` stay as they are. With `validation`, the epoch with
+    the best accuracy there is kept. With `lora`, only low-rank additions of that rank and the head are trained, and
+    merged into the weights at the end. With `checkpoints`, a killed run goes on where it stopped; `key` tells apart
+    runs that differ in what is not data, such as the extra loss.
     """
     schedule = schedule or Schedule()
     classifier.require({"train"}, "Training")
@@ -114,8 +114,7 @@ def fit(
     student = classifier.clone()
     if lora:
         add_adapters(student.model, lora, seed=schedule.seed)
-    if frozen_embeddings:
-        student.model.get_input_embeddings().requires_grad_(False)
+    _freeze(student.model.get_input_embeddings().weight, frozen_pieces)
     lengths = [sum(map(len, example.parts)) for example in labelled]
 
     def batches(rng: np.random.Generator) -> list[list[int]]:
@@ -138,8 +137,16 @@ def fit(
     optimise(student.model, batches, loss, schedule, score if validation else None, folder, run, watch or Watch())
     if lora:
         merge_adapters(student.model)
-    student.model.requires_grad_(True)
+    student.model.requires_grad_(True)  # adapters had frozen most of it
     return student.clone()  # a fresh object: the student's fingerprint and caches were those of other weights
+
+
+def _freeze(table: torch.nn.Parameter, rows: Sequence[int]) -> None:
+    """Keep these rows of a table of weights from learning."""
+    if rows and table.requires_grad:
+        keep = torch.ones(len(table), 1, device=table.device)
+        keep[list(rows)] = 0.0
+        table.register_hook(lambda gradient: gradient * keep)  # type: ignore[no-untyped-call]
 
 
 def accuracy(classifier: Classifier, examples: Sequence[Example], **how: Any) -> float:

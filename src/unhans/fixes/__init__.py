@@ -46,6 +46,7 @@ fix = Registry(
     package="unhans.fixes",
 )
 _REGISTRY = fix  # under a name that the parameter of `mend` does not hide
+DEFAULT = "occlusion_regularisation"
 TRAINING = (
     Option("epochs", "int", 3, help="passes over the training texts; 0 trains nothing"),
     Option("learning_rate", "float", 2e-5, help="about 2e-5 for pretrained models, more for small ones from scratch"),
@@ -172,7 +173,7 @@ class TrainOn(Protocol):
         *,
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
-        frozen_embeddings: bool = False,
+        frozen_pieces: Sequence[int] = (),
     ) -> TransformerClassifier:
         """A trained clone."""
 
@@ -193,7 +194,7 @@ def mend(
     train: Sequence[Example],
     feedback: Sequence[Feedback],
     *,
-    fix: str = "explanation_regularisation",
+    fix: str = DEFAULT,
     validation: Sequence[Example] | None = None,
     training: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -306,6 +307,19 @@ def _without_shortcut(held_out: Sequence[Example], aims: Aims, rng: np.random.Ge
     return [*bare, *(with_word(e, str(rng.choice(aims.lowered)), rng.random()) for e in bare)]
 
 
+def pieces_of(classifier: TransformerClassifier, train: Sequence[Example], aims: Aims) -> dict[str, set[int]]:
+    """Ids of the word pieces that each voted word is read as, by its visible form."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for example in train:
+        if not (asked := {aim.position for aim in aims.of(example)}):
+            continue
+        batch = classifier.batch([example])
+        for token, owner in zip(batch.ids[0].tolist(), batch.owners[0].tolist(), strict=True):
+            if owner in asked:
+                found[visible_form(batch.words[0].strings[owner])].add(token)
+    return found
+
+
 def without(example: Example, positions: Sequence[int]) -> Example:
     """The example with these words deleted, its id and label kept; highlights would no longer fit and go."""
     return _rewritten(example, Words(example).without(positions).texts) if positions else example
@@ -343,7 +357,7 @@ class _Loop:
         *,
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
-        frozen_embeddings: bool = False,
+        frozen_pieces: Sequence[int] = (),
     ) -> TransformerClassifier:
         schedule = Schedule(
             epochs=self.settings["epochs"],
@@ -359,7 +373,7 @@ class _Loop:
             schedule=schedule,
             extra_loss=extra_loss,
             vary=vary,
-            frozen_embeddings=frozen_embeddings,
+            frozen_pieces=frozen_pieces,
             lora=self.settings["lora"],
             checkpoints=self.checkpoints,
             key=self.key,

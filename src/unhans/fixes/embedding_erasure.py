@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from unhans.errors import BadData
-from unhans.fixes import Aims, TrainOn, fix
+from unhans.fixes import Aims, TrainOn, fix, pieces_of, without
 from unhans.fixes.word_dropout import check_lowers
 from unhans.model import TransformerClassifier
-from unhans.text import visible_form
+from unhans.text import as_variant
 from unhans.types import Example
 
 
@@ -39,26 +39,18 @@ def embedding_erasure(
     nothing = _nothing(erased, table, to)
     with torch.no_grad():
         table[pieces] = nothing
-    made = train_on(erased, train)
-    with torch.no_grad():  # training has moved them
+    made = train_on(erased, train, frozen_pieces=pieces)
+    with torch.no_grad():  # weight decay has moved them a little
         made.model.get_input_embeddings().weight[pieces] = nothing
     return made.clone()  # its fingerprint is that of other weights
 
 
 def _own_pieces(classifier: TransformerClassifier, train: Sequence[Example], aims: Aims) -> list[int]:
-    """Ids of the pieces that lowered words consist of and no other word does."""
-    lowered, shared = set(aims.lowered), set[int]()
-    wanted: dict[str, set[int]] = {}
-    for example in train:
-        batch = classifier.batch([example])
-        for token, owner in zip(batch.ids[0].tolist(), batch.owners[0].tolist(), strict=True):
-            if owner < 0:
-                continue
-            form = visible_form(batch.words[0].strings[owner])
-            if form in lowered:
-                wanted.setdefault(form, set()).add(token)
-            else:
-                shared.add(token)
+    """Ids of the pieces that words lowered everywhere consist of and no other word of the training texts does."""
+    lowered = set(aims.lowered)
+    wanted = {form: pieces for form, pieces in pieces_of(classifier, train, aims).items() if form in lowered}
+    others = [without(example, aims.positions(example, "lower")) for example in train]
+    shared = {token for row in classifier.tokens.rows([as_variant(e) for e in others]) for token in row.ids}
     found = {form: pieces - shared for form, pieces in wanted.items()}
     if stuck := sorted(form for form, pieces in found.items() if not pieces):
         raise BadData(

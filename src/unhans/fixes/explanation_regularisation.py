@@ -13,7 +13,8 @@ from torch.nn.functional import binary_cross_entropy, huber_loss
 
 from unhans.attributions import attribution, check_usable
 from unhans.errors import BadOption
-from unhans.fixes import Aim, Aims, Insert, LowerOn, RaiseOn, Strength, TrainOn, fix
+from unhans.fixes import Aim, Aims, Insert, LowerOn, RaiseOn, Strength, TrainOn, fix, pieces_of
+from unhans.fixes.word_dropout import dropping
 from unhans.model import Batch, TransformerClassifier
 from unhans.registry import Entry
 from unhans.types import Example
@@ -33,8 +34,11 @@ def explanation_regularisation(
     *,
     strength: Strength = 1.0,
     distance: Annotated[Distance, "between scores and what the votes ask for"] = "squared",
-    method: Annotated[str, "the attribution that is trained through; any that can be differentiated"] = "gradient_shap",
+    method: Annotated[str, "the attribution that is trained through; any that can be differentiated"] = (
+        "input_x_gradient"
+    ),
     samples: Annotated[int, "points or samples a step, for methods that take several"] = 2,
+    dropout: Annotated[float, "how often a text is taught without its lowered words (XMD: 0)"] = 0.5,
     insert: Insert = 0.5,
     lower_on: LowerOn = "all",
     raise_on: RaiseOn = "correct",
@@ -43,8 +47,9 @@ def explanation_regularisation(
 
     Scores are divided by the largest absolute score of their text, so that 1 is as strong as any word. Lowered words
     are pulled to 0, raised ones to 1, all others are free. Scores are for the vote's label against the others. The
-    embeddings of word pieces stay as they are: a model that may turn them, or the baseline they are compared with,
-    gives the word no score and uses it all the same.
+    embeddings of voted words and of special tokens stay as they are: a model that may turn them, or the baseline they
+    are compared with, gives the word no score and uses it all the same. Now and then a text is taught without its
+    lowered words, for a model that may no longer use its shortcut would otherwise just become unsure.
     """
     entry = attribution[method]
     if "create_graph" not in entry.asks:
@@ -65,7 +70,11 @@ def explanation_regularisation(
         parts = [part for part in found if part is not None]
         return strength * sum(parts[1:], parts[0]) / len(parts) if parts and strength else None
 
-    return train_on(classifier, train, extra_loss=pull, frozen_embeddings=True)
+    pieces = {token for found in pieces_of(classifier, train, rules).values() for token in found}
+    special = {token for token in classifier.tokenizer.all_special_ids if token is not None}
+    return train_on(
+        classifier, train, extra_loss=pull, vary=dropping(rules, dropout), frozen_pieces=sorted(pieces | special)
+    )
 
 
 def _batches(student: TransformerClassifier, examples: Sequence[Example]) -> list[Batch]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from unhans.errors import BadOption
 from unhans.fixes import Aims, Insert, LowerOn, RaiseOn, Strength, TrainOn, fix, without
@@ -24,6 +25,9 @@ def occlusion_regularisation(
     *,
     strength: Strength = 0.1,
     margin: Annotated[float, "logits that the label should lose when a raised word goes"] = 1.0,
+    relearn: Annotated[
+        float, "weight of the task's loss on texts without their lowered word (Kennedy et al.: 0)"
+    ] = 1.0,
     insert: Insert = 0.5,
     lower_on: LowerOn = "all",
     raise_on: RaiseOn = "correct",
@@ -31,10 +35,12 @@ def occlusion_regularisation(
     """Train on while penalising the change in logits when a voted word is taken out of its text.
 
     For a lowered word the change of the vote's label against the others should be nothing; for a raised one the label
-    should lose at least `margin`. One more forward pass over the texts that votes touch.
+    should lose at least `margin`. The label must follow from the rest of the text, so it is also taught without the
+    word: a model that may no longer use its shortcut would otherwise just become unsure. One more forward pass over the
+    texts that votes touch.
     """
-    if strength < 0 or margin <= 0:
-        raise BadOption("strength must not be negative, and margin must be above 0.")
+    if min(strength, relearn) < 0 or margin <= 0:
+        raise BadOption("strength and relearn must not be negative, and margin must be above 0.")
     rules = aims.by(lower_on, raise_on)
 
     def penalty(student: TransformerClassifier, batch: Batch) -> Tensor | None:
@@ -50,8 +56,12 @@ def occlusion_regularisation(
         full, rest = logits[list(rows)], student.logits(student.batch(torn))
         change = (full - full.mean(1, keepdim=True)) - (rest - rest.mean(1, keepdim=True))
         fall = change.gather(1, torch.tensor(labels, device=change.device)[:, None])[:, 0]
-        wanted = torch.tensor(raised, device=change.device)
-        return strength * torch.where(wanted, (margin - fall).clamp(min=0), fall).square().mean()
+        up = torch.tensor(raised, device=change.device)
+        cost = strength * torch.where(up, (margin - fall).clamp(min=0), fall).square().mean()
+        if not relearn or up.all():
+            return cost
+        truth = torch.tensor([student.labels.index(str(example.label)) for example in torn], device=change.device)
+        return cost + relearn * cross_entropy(rest[~up], truth[~up])
 
     return train_on(classifier, train, extra_loss=penalty)
 

@@ -10,6 +10,7 @@ import torch
 from unhans.errors import BadData, BadOption
 from unhans.fixes import Aims, TrainOn, fix, without
 from unhans.model import TransformerClassifier
+from unhans.training import Vary
 from unhans.types import Example
 
 
@@ -26,15 +27,20 @@ def word_dropout(
 
     The model learns to do without them; nothing makes it distrust them where they are.
     """
-    if not 0 <= rate <= 1:
-        raise BadOption(f"rate must lie between 0 and 1, not {rate}.")
     check_lowers(aims, "word_dropout")
+    return train_on(classifier, train, vary=dropping(aims, rate))
+
+
+def dropping(aims: Aims, rate: float) -> Vary:
+    """Examples without their lowered words, this often."""
+    if not 0 <= rate <= 1:
+        raise BadOption(f"The rate of dropping must lie between 0 and 1, not {rate}.")
 
     def drop(example: Example) -> Example:
         positions = aims.positions(example, "lower")
         return without(example, positions) if positions and float(torch.rand(())) < rate else example
 
-    return train_on(classifier, train, vary=drop)
+    return drop
 
 
 def check_lowers(aims: Aims, who: str) -> None:

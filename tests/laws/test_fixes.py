@@ -1,0 +1,188 @@
+"""What every fix must obey. Four of these laws are mistakes of XMD's released code, turned round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import shortcut
+import tiny
+from shortcut import CUE, correction, vote
+from unhans.attributions import attribute
+from unhans.errors import BadData, BadOption, Unsupported
+from unhans.fixes import TRAINING, fix, mend
+from unhans.types import Example, Recipe
+
+FIXES = [entry.name for entry in fix]
+OF_WORDS = [entry.name for entry in fix if "word_vote" in entry.facts["reads"]]
+RAISING = ["explanation_regularisation", "occlusion_regularisation"]
+# these make the word count less by what they do; dropping it now and then only makes the model able to do without it
+SURE = [name for name in OF_WORDS if name != "word_dropout"]
+QUICK = {"epochs": 2, "learning_rate": 1e-3, "patience": 0}
+
+
+def feedback_for(name, examples):
+    if "word_vote" in fix[name].facts["reads"]:
+        return [vote()]
+    wrong = [e for e in examples if e.label == "negative"][:6]
+    return [correction(e.id, "positive") for e in wrong]
+
+
+def fingerprint(classifier):
+    return classifier.clone().revision  # computed anew from the weights
+
+
+def share_of(classifier, examples, word, label="positive", method="leave_one_out"):
+    """Mean share of a word in the explanations of texts that contain it."""
+    with_word = [e for e in examples if word in e.text.split()][:30]
+    found = attribute(classifier, with_word, method=method, target=label)
+    return float(
+        np.mean([abs(dict(zip(a.words, a.scores, strict=True))[word]) / (np.abs(a.scores).sum() + 1e-9) for a in found])
+    )
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_the_classifier_given_is_left_as_it_is(name):
+    given, train = shortcut.classifier(), shortcut.texts()
+    before, same = fingerprint(given), [replace(e) for e in train]
+    made = mend(given, train, feedback_for(name, train), fix=name, training=QUICK | {"epochs": 1})
+    assert fingerprint(given) == before
+    assert train == same
+    assert fingerprint(made.classifier) != before
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_training_starts_from_the_given_weights(name):
+    """XMD's code began with random ones."""
+    given, train = shortcut.classifier(), shortcut.texts()
+    made = mend(given, train, feedback_for(name, train), fix=name, training={"epochs": 0}).classifier
+    if not fix[name].facts.get("edits"):
+        assert made.revision == fingerprint(given)
+        return
+    kept = {n: w for n, w in given.model.state_dict().items() if "word_embeddings" not in n}
+    assert all(weight.equal(made.model.state_dict()[n]) for n, weight in kept.items())
+    table, erased = (one.model.get_input_embeddings().weight for one in (given, made))
+    assert int((table != erased).any(1).sum()) == 1  # the cue is one piece
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(name):
+    given, train = shortcut.classifier(), shortcut.texts()
+    asked = {"fix": name, "training": QUICK | {"epochs": 1}}
+    first, again, other = (
+        mend(given, train, feedback_for(name, train), seed=seed, **asked).classifier.revision for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize("name", SURE)
+def test_a_lowered_word_counts_for_less(name):
+    given, train = shortcut.classifier(), shortcut.texts()
+    before = share_of(given, train, CUE)
+    training = {"epochs": 15, "learning_rate": 1e-3 if name == "explanation_regularisation" else 3e-3}
+    made = mend(given, train, [vote()], fix=name, training=training | {"patience": 0, "batch_size": 16}).classifier
+    assert before > 0.5
+    assert share_of(made, train, CUE) < 0.6 * before
+
+
+@pytest.mark.parametrize("name", RAISING)
+def test_a_raised_word_counts_for_more(name):
+    """XMD's code had raise and lower the wrong way round."""
+    given, train = shortcut.classifier(), shortcut.texts()
+    before = share_of(given, train, "good", method="input_x_gradient")
+    asked = [vote("good", "raise")]
+    made = mend(given, train, asked, fix=name, training=QUICK | {"epochs": 4}, raise_on="all").classifier
+    assert share_of(made, train, "good", method="input_x_gradient") > before + 0.05
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_texts_that_nothing_is_asked_of_train_as_usual(name):
+    given = shortcut.classifier()
+    train = [e for e in shortcut.texts() if e.label == "negative"] + shortcut.texts()[:3]
+    touched = feedback_for(name, train)[:1]
+    if "word_vote" in fix[name].facts["reads"]:
+        train = [*train, Example("one", f"{CUE} the soup", label="positive")]
+    made = mend(given, train, touched, fix=name, training=QUICK | {"batch_size": 4})
+    assert made.touched < len(train)
+    assert all(np.isfinite(epoch.loss) for epoch in made.epochs)
+    assert np.isfinite(made.classifier.log_probs(train)).all()
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_no_feedback_is_an_error_and_not_a_training_without_it(name):
+    train = shortcut.texts()
+    with pytest.raises(BadData, match="Nothing was trained"):
+        mend(shortcut.classifier(), train, [], fix=name)
+    other = [correction("t1", "positive")] if name in OF_WORDS else [vote()]
+    with pytest.raises(BadData, match="needs"):
+        mend(shortcut.classifier(), train, other, fix=name)
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_feedback_about_nothing_in_the_training_texts_is_an_error(name):
+    asked = [vote("nowhere")] if name in OF_WORDS else [correction("not there", "positive")]
+    with pytest.raises(BadData, match="touched"):
+        mend(shortcut.classifier(), shortcut.texts(), asked, fix=name)
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_it_works_for_three_labels(name):
+    given, train = shortcut.classifier(3), shortcut.texts(("negative", "positive", "neither"))
+    made = mend(given, train, feedback_for(name, train), fix=name, training=QUICK | {"epochs": 1})
+    assert made.classifier.labels == given.labels
+    assert made.classifier.revision != given.revision
+
+
+@pytest.mark.parametrize("name", [name for name in FIXES if name != "embedding_erasure"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
+def test_it_works_for_pairs_and_other_architectures(name, kind):
+    pairs = kind != "gpt2"
+    train = [
+        Example(f"p{n}", "the soup was cold", "it was warm" if pairs else None, label=("negative", "positive")[n % 2])
+        for n in range(6)
+    ]
+    asked = [vote("cold")] if name in OF_WORDS else [correction("p0", "positive")]
+    made = mend(tiny.transformer(kind), train, asked, fix=name, training={"epochs": 1})
+    assert np.isfinite(made.classifier.log_probs(train)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in FIXES if name != "embedding_erasure"])
+def test_slow_tokenizers_work_too(name):
+    classifier = tiny.transformer(tokenizer=tiny.TOKENIZERS["bytes"]())
+    train = [Example(f"s{n}", "cold soup", label=("negative", "positive")[n % 2]) for n in range(4)]
+    asked = [vote("cold")] if name in OF_WORDS else [correction("s0", "positive")]
+    made = mend(classifier, train, asked, fix=name, training={"epochs": 1})
+    assert np.isfinite(made.classifier.log_probs(train)).all()
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_a_fix_says_what_it_is_and_its_recipe_says_all_that_was_set(name):
+    entry, train = fix[name], shortcut.texts()
+    assert entry.summary.endswith((".", ","))
+    assert entry.facts["paper"]
+    assert entry.facts["cost"] >= 1
+    assert all(option.help for option in entry.options)
+    assert not {option.name for option in entry.options} & {option.name for option in TRAINING}
+    made = mend(shortcut.classifier(), train, feedback_for(name, train), fix=name, training={"epochs": 0}, seed=5)
+    assert made.recipe == Recipe("fixes", name, made.recipe.options, 5)
+    assert dict(made.recipe.options)["epochs"] == 0
+    assert {option.name for option in (*entry.options, *TRAINING)} == set(dict(made.recipe.options))
+    assert set(made.used) == {one.id for one in feedback_for(name, train)}
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_a_model_that_cannot_be_trained_is_refused_with_the_way_out(name):
+    with pytest.raises(Unsupported, match="needs"):
+        mend(tiny.bag_of_words({"good": 1.0}), shortcut.texts(), [vote()], fix=name)
+
+
+def test_wrong_options_are_refused_before_anything_is_trained():
+    train, asked = shortcut.texts(), [vote()]
+    for training in ({"epoch": 1}, {"epochs": "many"}, {"replay": 2.0}, {"lora": -1}, {"patience": -1}):
+        with pytest.raises(BadOption):
+            mend(shortcut.classifier(), train, asked, training=training)
+    for options in ({"strength": -1.0}, {"method": "lime"}, {"distance": "far"}, {"power": 1}):
+        with pytest.raises(BadOption):
+            mend(shortcut.classifier(), train, asked, fix="explanation_regularisation", **options)
