@@ -14,7 +14,9 @@ from small_project import QUICK, examples, lower, make, say
 from unhans.errors import BadData, BadOption, Busy, Cancelled, NotFound, Unsupported
 from unhans.mending import Follow, Shares, checkpoints, planned
 from unhans.project import Project, _next_name
+from unhans.shapes import LossPoint
 from unhans.types import Example, Relabel, WordVote
+from unhans.work import Curve
 
 
 @pytest.fixture
@@ -296,3 +298,23 @@ def test_settings_describe_fixes_for_processes_that_cannot_load_them(project):
     told = json.dumps(project.setting("fixes"))
     assert "explanation_regularisation" in told
     assert "learning_rate" in told
+
+
+def test_a_loss_curve_is_written_now_and_then_and_goes_on_after_a_death(project):
+    seconds = [0.0]
+    curve = Curve(project, "job", lambda: seconds[0])
+    for step in range(1, 1001):
+        curve.point(LossPoint(step, 1 / step, None, "word_dropout"))
+    assert project.curve("job").points == ()  # no second has passed
+    seconds[0] = 1.0
+    curve.point(LossPoint(1001, 0.1, 0.5, "word_dropout"))
+    found = project.curve("job").points
+    assert len(found) <= 300
+    assert (found[0].step, found[-1].step, found[-1].extra) == (1, 1001, 0.5)
+    curve.epoch("epoch 1")
+    again = Curve(project, "job", lambda: seconds[0])  # in another process, from a checkpoint at step 500
+    again.point(LossPoint(501, 9.0, None, "word_dropout"))
+    again.epoch("epoch 1")
+    found = project.curve("job")
+    assert [point.step for point in found.points] == sorted({point.step for point in found.points})
+    assert (found.points[-1].step, found.points[-1].task, found.epochs) == (501, 9.0, ("epoch 1",))

@@ -65,6 +65,7 @@ _RANKED = 2000  # explained examples that words are ranked by, at most
 _SUSPECTS = 50
 _TIMED = 10  # texts that must have been answered before their time is worth noting
 _CHECKPOINTS = ".fixing"
+_VALIDATED = 2000  # examples that choose the epoch, at most: all of them are asked after each
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -520,7 +521,7 @@ class Project(Records):
             raise BadData(
                 "No labelled example is left to verify with. Add a split called test, or more labelled examples."
             )
-        return train, validation or None, sets
+        return train, sample(validation, _VALIDATED, 0) or None, sets
 
     def _propose(self, made: Mended, parent: str, follow: Follow) -> str:
         """Keep a trained model as a revision that nobody uses yet. The very same is kept once, however often made."""

@@ -218,7 +218,7 @@ class Workspace:
         """A copy of all that people made, as it is now, in a new folder with a manifest; others may go on working.
 
         It can be served as it is. Databases come first, so that no answer is about a model that the copy lacks. Caches,
-        uploads and logs are left out; databases on a server are copied with the server's own tools.
+        uploads, exports and logs are left out; databases on a server are copied with the server's own tools.
         """
         if not self.store.is_sqlite:
             self.store.backup(target)  # says what to do instead

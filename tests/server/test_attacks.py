@@ -239,6 +239,8 @@ def requests(site: Site) -> list[tuple[str, str, str, Any]]:
     shown = filters | {"state": "done", "sort": "order", "cursor": "WzAuMCwgMF0"}
     explained = site.workspace.records(OURS).explained.sets(revision)[0].id
     job = {"kind": "explain", "method": "leave_one_out", "target": "positive", "units": "word", "options": {"a": "b"}}
+    fix = {"fix": "word_dropout", "options": {"rate": "x"}, "training": {"lora": "x"}, "rivals": ["relabel"]}
+    fix |= {"people": ["ann"], "expectations": ["accuracy >= 0"]}
     plan = {"model": "0" * 32, "data": "0" * 32, "title": "x", "labels": {"a": "b"}}
     columns = dict.fromkeys(("text", "pair", "label", "group", "split", "id"), "x")
     return [
@@ -265,6 +267,12 @@ def requests(site: Site) -> list[tuple[str, str, str, Any]]:
         ("GET", f"{P}/words", "params", {"label": "positive", "cursor": "WzAuMCwgMF0"}),
         ("GET", f"{P}/word", "params", {"label": "positive", "word": "the", "explained": explained}),
         ("POST", f"{P}/jobs", "json", job),
+        ("GET", f"{P}/fixes", "params", {"people": "ann"}),
+        ("POST", f"{P}/fixes", "json", fix),
+        ("POST", f"{P}/revisions/r0/publish", "json", {"expects": "r7"}),
+        ("POST", f"{P}/rollback", "json", {"expects": "r7"}),
+        ("POST", f"{P}/comparisons", "json", {"before": "r0", "after": "r7", "expectations": ["accuracy >= 0"]}),
+        ("POST", f"{P}/exports", "json", {"revision": "r7"}),
     ]
 
 
@@ -275,6 +283,10 @@ NAMED = (
     ("POST", "/api/jobs/SLOT/cancel"),
     ("DELETE", "/api/invites/SLOT"),
     ("GET", f"{P}/examples/SLOT"),
+    ("GET", f"{P}/fixes/SLOT/curve"),
+    ("GET", f"{P}/reports/SLOT/r0"),
+    ("GET", f"{P}/reports/r0/SLOT/page.html"),
+    ("GET", f"{P}/exports/SLOT.zip"),
 )
 
 
