@@ -28,7 +28,7 @@ from unhans.data import Corpus, read
 from unhans.errors import BadData, Conflict, ProjectProblem, Unsupported
 from unhans.expectations import check_expectations
 from unhans.export import Exported, export_bundle, export_model, facts_of
-from unhans.fixes import TRAINING, Mended, fix
+from unhans.fixes import DEFAULT, TRAINING, Mended, fix
 from unhans.language_model import LanguageModel
 from unhans.loading import load
 from unhans.mending import Follow, Round, Run, Shares, checkpoints, planned
@@ -354,7 +354,7 @@ class Project(Records):
 
     def mend(
         self,
-        fix: str = "explanation_regularisation",
+        fix: str = DEFAULT,
         *,
         people: Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,

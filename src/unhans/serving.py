@@ -35,6 +35,7 @@ class Place:
     https: bool = False  # people reach us by https, through a proxy
     works: bool = True  # whether jobs are done here
     pages: bool = True  # whether there must be pages for browsers; programs need none
+    page: str = ""  # the one to begin with; empty: home
 
 
 def serve(place: Place, tell: Callable[[str], None], once: Callable[[_Server], None] | None = None) -> None:
@@ -140,7 +141,7 @@ def _welcome(place: Place, port: int, token: str, accounts: bool) -> Sequence[st
     host = "127.0.0.1" if place.host in ("0.0.0.0", "::") else place.host
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}{place.root_path}/"
     lines = [
-        f"unhans is at {address}?token={token}",
+        f"unhans is at {address}?token={token}{f'#{place.page}' if place.page else ''}",
         "Open this address in a browser; it lets you in. Ctrl-C stops the server.",
     ]
     if accounts:

@@ -20,7 +20,7 @@ from scipy import stats
 from unhans.attributions import attribute
 from unhans.errors import BadData, BadOption, Cancelled
 from unhans.feedback import subject_of, value_of
-from unhans.fixes import mend
+from unhans.fixes import DEFAULT, mend
 from unhans.model import Classifier, TransformerClassifier
 from unhans.scoring import Progress, ScoreCache
 from unhans.task import rank_words, suspects
@@ -352,7 +352,7 @@ def learning_curve(
     only_correct: bool = True,
     top: int | None = None,
     method: str = "input_x_gradient",
-    fix: str = "explanation_regularisation",
+    fix: str = DEFAULT,
     fix_options: Mapping[str, Any] | None = None,
     training: Mapping[str, Any] | None = None,
     validation: Sequence[Example] | None = None,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from unhans.project import Project
     from unhans.registry import Entry
     from unhans.scoring import ScoreCache
-    from unhans.types import Attributions, Comparison, Example, Prediction, Suspects, WordRanking
+    from unhans.types import Attributions, Comparison, Example, Prediction, Report, Suspects, WordRanking
 
 _SHOWN = 20
 _BACKGROUND = 200  # examples to compare with, for methods that do
@@ -402,12 +402,13 @@ def methods(family: str | None, as_json: bool) -> None:
 @click.option("--domain", type=click.Choice(["films", "restaurants", "gadgets"]), default="films", show_default=True)
 @click.option("--examples", type=click.IntRange(100, 100_000), default=3000, show_default=True, help="Training texts.")
 @click.option("--epochs", type=click.IntRange(1, 100), default=3, show_default=True)
+@click.option("--fix-epochs", type=click.IntRange(0, 100), default=4, show_default=True, help="0: nothing is fixed.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--serve/--no-serve", default=True, show_default=True, help="Open the workbench afterwards.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="For the workbench.")
 def demo(as_json: bool, serve: bool, port: int, **knobs: Any) -> None:
-    """Train a small classifier with a planted shortcut, and catch it: the story with real numbers.
+    """Train a small classifier with a planted shortcut, catch it, and teach it better: the story with real numbers.
 
     Then the workbench opens on it, if a person is looking; a script gets the numbers, and a look whether it would.
     """
@@ -427,7 +428,8 @@ def demo(as_json: bool, serve: bool, port: int, **knobs: Any) -> None:
     from unhans.serving import Place, try_out
     from unhans.serving import serve as serve_
 
-    place = Place(knobs["folder"], port=port)
+    page = f"/p/{story.project.folder.name}/compare/r0/{story.fixed}" if story.fixed else ""
+    place = Place(knobs["folder"], port=port, page=page)
     if sys.stdin.isatty() and sys.stdout.isatty():
         serve_(place, click.echo)
     else:
@@ -795,6 +797,8 @@ def _story_facts(story: DemoStory) -> dict[str, Any]:
         "example": json.loads(to_json(story.example)),
         "prediction": json.loads(to_json(story.prediction)),
         "attribution": json.loads(to_json(story.attribution)),
+        "fixed": story.fixed,
+        "report": json.loads(to_json(story.report)) if story.report else None,
     }
 
 
@@ -829,8 +833,38 @@ def _print_story(story: DemoStory) -> None:
     console.print("Bold words speak for that prediction, underlined ones against it:")
     console.print(heat_line(story.attribution))
     console.print(f"{story.attribution.caption}\n", style="dim")
+    if story.report is not None:
+        _print_fix(story.report, story.suspects.words[0].word)
     folder = story.project.folder
-    console.print(f"The project is in {folder}. Next: unhans words {folder}, or unhans serve {folder.parent}")
+    if story.fixed:
+        console.print(f"The project is in {folder}. To use the new model: unhans publish {folder} {story.fixed}")
+    console.print(f"Next: unhans words {folder}, or unhans serve {folder.parent}")
+
+
+def _print_fix(report: Report, word: str) -> None:
+    """What one vote did, on all sets, beside what a cheap fix would have done."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from unhans.reporting import MADE
+
+    console = Console(highlight=False, markup=False)
+    cheap = report.rivals[0] if report.rivals else None
+    columns = ("test set", "before", "after", "change", *([cheap.recipe.name] if cheap else []))
+    table = Table(*columns, box=None, header_style="bold")
+    of_rival = {one.data: one.after for one in cheap.measures if one.name == "accuracy"} if cheap else {}
+    for one in report.measures:
+        if one.name == "accuracy" and not one.slice and MADE not in one.data and one.before is not None:
+            change = 100 * (one.after - one.before)
+            rival = [f"{of_rival[one.data]:.1%}"] if one.data in of_rival else []
+            table.add_row(one.data, f"{one.before:.1%}", f"{one.after:.1%}", f"{change:+.1f} points", *rival)
+    console.print(f"One vote, that {_plain(word)!r} should count for nothing, and the model trained on with it:")
+    console.print(table)
+    for note in report.notes[:3]:
+        console.print(f"- {_plain(note)}")
+    for effect in report.words:
+        console.print(f"- {_plain(effect.word)!r} had {effect.before:.0%} of an explanation, now {effect.after:.0%}.")
+    console.print("")
 
 
 def _verdict(accuracies: dict[str, float]) -> str:

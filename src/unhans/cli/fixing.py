@@ -136,7 +136,7 @@ def _votes(records: Records, given: WordVote) -> Iterator[tuple[WordVote, str | 
 @main.command()
 @_project_option
 @click.option(
-    "--fix", "name", default="explanation_regularisation", show_default=True, help="See `unhans methods fixes`."
+    "--fix", "name", default="occlusion_regularisation", show_default=True, help="See `unhans methods fixes`."
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the fix; repeatable.")
 @click.option("--train", "training", multiple=True, metavar="NAME=VALUE", help="As epochs=3; repeatable.")
@@ -381,7 +381,7 @@ def export(
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Of one judgement.")
 @click.option("--error-rate", type=click.FloatRange(0, 1), default=0.0, show_default=True)
 @click.option("--people", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--fix", "name", default="explanation_regularisation", show_default=True, help="For a curve.")
+@click.option("--fix", "name", default="occlusion_regularisation", show_default=True, help="For a curve.")
 @click.option("--train", "training", multiple=True, metavar="NAME=VALUE", help="For a curve: as epochs=3; repeatable.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--seeds", type=click.IntRange(1, 10), default=1, show_default=True, help="For a curve.")
