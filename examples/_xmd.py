@@ -45,6 +45,7 @@ def arguments(doc: str | None, *, judged: int | None = None) -> argparse.Argumen
     parser.add_argument("--train", type=int, default=2000, help="texts that the base model is trained on")
     parser.add_argument("--test", type=int, default=400, help="texts of each set to measure on, drawn with seed 0")
     parser.add_argument("--epochs", type=int, default=1, help="passes of a fix")
+    parser.add_argument("--batch", type=int, default=32, help="texts a step of a fix")
     parser.add_argument("--replay", type=float, default=0.3, help="part of the untouched texts that a fix trains on")
     parser.add_argument("--keep", type=Path, help="folder of base models: loaded if there, kept if not")
     parser.add_argument("--results", type=Path, help="JSON file, written after every row; a run goes on from it")
@@ -117,6 +118,12 @@ class Results:
         return np.array([np.array(list(self.told["seeds"][s][row]["predicted"][name])) == gold for s in seeds], float)
 
 
+def training_of(options: argparse.Namespace) -> dict[str, Any]:
+    """How every fix trains; the last epoch is kept."""
+    own = {"epochs": options.epochs, "batch_size": options.batch, "replay": options.replay}
+    return own | {"learning_rate": 2e-5, "patience": 0}
+
+
 @dataclass(frozen=True)
 class Trial:
     """One seed: a base model, the texts it was trained on, and what people said of it."""
@@ -139,7 +146,7 @@ def measure(
     """Every row that is not there yet, for one seed."""
     results.told["gold"] = {name: "".join(str(e.label) for e in examples) for name, examples in sets.items()}
     seed, base = trial.seed, trial.base
-    training = {"epochs": options.epochs, "learning_rate": 2e-5, "replay": options.replay, "patience": 0}
+    training = training_of(options)
     for row in rows:
         if results.has(seed, row.name):
             continue

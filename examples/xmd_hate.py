@@ -66,6 +66,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=len(ROWS), help="only the first N rows")
     options = parser.parse_args()
     results = prepare(options)
+    rows = ROWS[: options.rows]
     if not options.only_tables:
         listed = words_of(options.data / "ghc" / "identity_ws_new.csv")
         stf = unhans.read(options.data / "stf" / "all.jsonl.gz", text="text", label="label")
@@ -80,14 +81,12 @@ def main() -> None:
             train = part(stf.split("train"), options.train, seed)
             base = base_model(options.encoder, train, seed, options.keep, "stf")
             trial = Trial(seed, base, train, votes(base, listed))
-            measure(
-                results, ROWS[: options.rows], trial, sets, options, more=lambda made: reliance(made, named, listed)
-            )
-    print(table(results, ROWS, ["stf", *OTHERS]))
+            measure(results, rows, trial, sets, options, more=lambda made: reliance(made, named, listed))
+    print(table(results, rows, ["stf", *OTHERS]))
     print()
-    print(table(results, ROWS, [HELD_OUT, CHECKED]))
+    print(table(results, rows, [HELD_OUT, CHECKED]))
     print()
-    print(extras(results, ROWS))
+    print(extras(results, rows))
 
 
 def words_of(path: Path) -> set[str]:

@@ -26,6 +26,7 @@ from _xmd import (
     part,
     prepare,
     table,
+    training_of,
 )
 
 import unhans
@@ -64,7 +65,7 @@ def main() -> None:
         for seed in range(options.seeds):
             train = part(sst.split("train"), options.train, seed)
             base = base_model(options.encoder, train, seed, options.keep, "sst")
-            feedback = simulate(base, train, policy="random", n=options.judged, seed=seed)
+            feedback = simulate(base, train[: 4 * options.judged], policy="random", n=options.judged, seed=seed)
             votes = [one.says.vote for one in feedback if isinstance(one.says, WordVote)]
             print(f"# seed {seed}: {votes.count('raise')} words raised, {votes.count('lower')} lowered", flush=True)
             measure(results, ROWS, Trial(seed, base, train, feedback), sets, options)
@@ -76,7 +77,6 @@ def main() -> None:
 def curve(options: argparse.Namespace, train: list[Example], sets: dict[str, list[Example]]) -> None:
     """Accuracy against minutes, for correcting explanations and for labelling without them (Fig. 7)."""
     base = base_model(options.encoder, train, 0, options.keep, "sst")
-    training = {"epochs": options.epochs, "learning_rate": 2e-5, "replay": options.replay, "patience": 0}
     found = learning_curve(
         base,
         train,
@@ -86,7 +86,7 @@ def curve(options: argparse.Namespace, train: list[Example], sets: dict[str, lis
         policy="random",
         people=2,
         fix_options={"distance": "squared", **AS_IN_XMD},
-        training=training,
+        training=training_of(options),
         seeds=tuple(range(options.seeds)),
     )
     print("| way | minutes | votes | " + " | ".join(sets) + " |\n|---|---|---|" + "---|" * len(sets))
