@@ -288,7 +288,7 @@ class Project(Records):
                 float(entry.facts.get("cost", 1.0)),
                 bool(entry.facts.get("cheap", False)),
             )
-            for entry in fix
+            for entry in sorted(fix, key=lambda entry: entry.name != DEFAULT)  # the usual one first
         )
         told = KnownFixes(ways, tuple(map(_option, TRAINING)))
         self.keep_setting("methods", TypeAdapter(list[Method]).dump_python(found, mode="json"))
