@@ -339,7 +339,7 @@ def test_a_vote_becomes_a_model_that_is_published_and_taken_back(project: str, s
     page.get_by_role("link", name="Fix", exact=True).click()
     expect(page.get_by_text("1 settled question", exact=True)).to_be_visible()
     expect(page.get_by_role("row", name=re.compile(f"{SHORTCUT}.*lower.*everywhere"))).to_be_visible()
-    expect(page.get_by_role("radio", name=re.compile("^explanation regularisation"))).to_be_checked()
+    expect(page.get_by_role("radio", name=re.compile("^occlusion regularisation"))).to_be_checked()
     expect(page.get_by_role("checkbox", name=re.compile("^word dropout"))).to_be_checked()
     page.locator("summary", has_text="Training").click()
     page.get_by_label("epochs").fill("4")
