@@ -9,7 +9,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 .PHONY: help demo serve test test-slow check docs format bench screenshots clean
 
 help:
-	@echo "make demo       install, train a classifier with a planted shortcut, catch it, open the workbench on it"
+	@echo "make demo       install, train a classifier with a planted shortcut, catch it, fix it, open the workbench"
 	@echo "make serve      open the workbench on the demo again"
 	@echo "make test       install, and run the tests"
 	@echo "make test-slow  the tests that take minutes or much memory"
@@ -80,6 +80,7 @@ format: .venv/developing
 bench: .venv/developing
 	$(BIN)/python bench/scoring.py --json bench/results/scoring.json
 	$(BIN)/python bench/attributions.py --json bench/results/attributions.json
+	$(BIN)/python bench/fixes.py --json bench/results/fixes.json
 	$(BIN)/python docs/generate.py
 
 clean:

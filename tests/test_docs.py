@@ -70,7 +70,8 @@ def test_public_names_exist_and_are_all_there_is():
 
 def test_examples_in_the_docs_run(tmp_path):
     (tmp_path / "reviews.csv").write_text("text,label\nA fine film.,positive\nDull.,negative\n")
-    demo = [sys.executable, "-m", "unhans", "demo", "--examples", "200", "--epochs", "1", "--no-serve"]
+    demo = [sys.executable, "-m", "unhans", "demo", "--examples", "200", "--epochs", "1", "--fix-epochs", "1"]
+    demo += ["--no-serve"]
     subprocess.run(demo, cwd=tmp_path, check=True, capture_output=True)
     blocks = [block for page in PAGES for block in BLOCK.findall(page.read_text(encoding="utf-8"))]
     assert len(blocks) >= 5

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from unhans.data import read, write
     from unhans.errors import UnhansError
     from unhans.figures import save
+    from unhans.fixes import mend
     from unhans.language_model import LanguageModel
     from unhans.loading import load
     from unhans.metrics import measure
@@ -31,6 +32,7 @@ _HOMES = {
     "from_json": "types",
     "load": "loading",
     "measure": "metrics",
+    "mend": "fixes",
     "plant": "bugs",
     "rank_words": "task",
     "read": "data",
@@ -51,6 +53,7 @@ __all__ = [
     "from_json",
     "load",
     "measure",
+    "mend",
     "plant",
     "rank_words",
     "read",

@@ -107,7 +107,7 @@ def fit(
     merged into the weights at the end. With `checkpoints`, a killed run goes on where it stopped; `key` tells apart
     runs that differ in what is not data, such as the extra loss.
     """
-    schedule = schedule or Schedule()
+    schedule, watch = schedule or Schedule(), watch or Watch()
     classifier.require({"train"}, "Training")
     labelled = [example for example in train if example.label is not None]
     _check_labels(classifier, labelled)
@@ -130,11 +130,11 @@ def fit(
         return task, extra
 
     def score() -> float:
-        return accuracy(student, validation or ())
+        return accuracy(student, validation or (), cancelled=watch.cancelled)
 
     run = f"{classifier.revision} {_fingerprint(labelled)} {_fingerprint(validation or ())} {lora} {key}"
     folder = Path(checkpoints) if checkpoints is not None else None
-    optimise(student.model, batches, loss, schedule, score if validation else None, folder, run, watch or Watch())
+    optimise(student.model, batches, loss, schedule, score if validation else None, folder, run, watch)
     if lora:
         merge_adapters(student.model)
     student.model.requires_grad_(True)  # adapters had frozen most of it

@@ -216,7 +216,8 @@ def mend(
     recipe = Recipe("fixes", entry.name, (*entry.settings(options).items(), *settings.items()), seed)
     settled = wanted(feedback, entry.facts["reads"], entry.name)
     labelled = [example for example in train if example.label is not None]
-    aims, corrections = _aims(classifier, settled, labelled), _corrections(classifier, settled, labelled)
+    watch = watch or Watch()
+    aims, corrections = _aims(classifier, settled, labelled, watch), _corrections(classifier, settled, labelled)
     touched = {e.id for e in labelled if e.id in corrections or aims.by("all", "all").of(e)}
     if not touched:
         raise BadData(
@@ -226,7 +227,7 @@ def mend(
     rng = np.random.default_rng([seed, 1])
     own, held_out = _divided(labelled, validation, settings, rng)
     replayed = [e for e in own if e.id in touched or rng.random() < settings["replay"]]
-    seen = _Watched(watch or Watch())
+    seen = _Watched(watch)
     loop = _Loop(settings, seed, _without_shortcut(held_out, aims, rng), checkpoints, seen.watch, repr(recipe))
     offered = {"classifier": classifier, "train": replayed, "aims": aims, "corrections": corrections}
     made = entry(offered | {"train_on": loop, "rng": np.random.default_rng([seed, 2])}, **options)
@@ -259,7 +260,7 @@ def wanted(feedback: Sequence[Feedback], kinds: Sequence[str], who: str) -> list
     return found
 
 
-def _aims(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Example]) -> Aims:
+def _aims(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Example], watch: Watch) -> Aims:
     votes = tuple(one.says for one in settled if isinstance(one.says, WordVote))
     if strange := [vote.label for vote in votes if vote.label not in classifier.labels]:
         raise BadData(f"A vote is about the label {strange[0]!r}, which the model lacks.")
@@ -267,7 +268,8 @@ def _aims(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Ex
 
     def right() -> Mapping[str, bool]:
         if not known:
-            known.update((e.id, p.label == e.label) for e, p in zip(train, classifier.predict(train), strict=True))
+            found = classifier.predict(train, cancelled=watch.cancelled)
+            known.update((e.id, p.label == e.label) for e, p in zip(train, found, strict=True))
         return known
 
     return Aims(classifier.labels, votes, right)
