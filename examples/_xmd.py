@@ -204,7 +204,8 @@ def _cell(results: Results, seeds: Sequence[str], rows: Sequence[str], row: str,
     if row == BASE:
         return shown
     mean, low, high = interval(right - results.right(seeds, BASE, name))
-    shown = f"{shown} ({100 * mean:+.1f}: {100 * low:+.1f} to {100 * high:+.1f})"
+    mean, low, high = (round(100 * value, 1) + 0.0 for value in (mean, low, high))  # no negative 0
+    shown = f"{shown} ({mean:+.1f}: {low:+.1f} to {high:+.1f})"
     if low > 0 or high < 0:
         shown = f"**{shown}**"
     if row != PLAIN and PLAIN in rows:
