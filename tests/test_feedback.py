@@ -23,6 +23,7 @@ from unhans.feedback import (
     numbers_of,
     person_agreement,
     resolve,
+    settle,
     stale_reason,
     subject_of,
     value_of,
@@ -497,3 +498,38 @@ def test_a_ruling_settles_a_disagreement_and_the_last_one_counts():
 def test_nouns_of_the_log_survive_json():
     entry = said("a", Ruling(subject_of(WordVote('"', "[", "raise")), "raise"))
     assert from_json(Feedback, to_json(entry)) == entry
+
+
+# -- what several people's answers come to
+
+
+def voted(author, value, word="zyx"):
+    return Feedback(f"{author} {word} {value}", WordVote(word, "positive", value), author, "2026-01-01", "r")
+
+
+def test_most_voices_settle_a_question_and_a_tie_settles_nothing():
+    opinions = [voted("ann", "lower"), voted("bob", "lower"), voted("eve", "raise"), voted("ann", "raise", "good")]
+    opinions += [voted("bob", "lower", "fine"), voted("eve", "raise", "fine")]
+    settled, undecided = settle(opinions)
+    assert [(one.says.word, one.says.vote, one.people, one.against, one.ruled) for one in settled] == [
+        ("zyx", "lower", 2, 1, False),
+        ("good", "raise", 1, 0, False),
+    ]
+    assert set(settled[0].ids) == {"ann zyx lower", "bob zyx lower"}
+    assert undecided == 1
+
+
+def test_a_ruling_overrules_most_voices_and_one_for_what_nobody_said_asks_for_nothing():
+    opinions = [voted("ann", "lower"), voted("bob", "lower"), voted("eve", "raise")]
+    subject = subject_of(opinions[0].says)
+    for value, kept in (("raise", ["raise"]), ("leave", [])):
+        ruling = Feedback("r", Ruling(subject, value), "boss", "2026-01-02", "r")
+        settled, undecided = settle([*opinions, ruling])
+        assert undecided == 0
+        assert [one.says.vote for one in settled] == kept
+        assert all(one.ruled for one in settled)
+
+
+def test_reviews_and_ratings_are_not_settled():
+    settled, undecided = settle([Feedback("1", Review("e", "done"), "ann", "2026-01-01", "r")])
+    assert (settled, undecided) == ([], 0)

@@ -482,12 +482,13 @@ def settle(opinions: Iterable[Feedback]) -> tuple[list[Settled], int]:
             rulings[opinion.says.subject] = opinion.says.value
         elif isinstance(opinion.says, WordVote | Relabel):
             by_subject[subject_of(opinion.says)].append(opinion)
-    settled = []
+    settled, ties = [], 0
     for subject, given in by_subject.items():
         counts = Counter(value_of(one.says) for one in given)
         (value, times), *rest = counts.most_common()
         ruled = rulings.get(subject)
         if ruled is None and rest and rest[0][1] == times:
+            ties += 1
             continue
         value = value if ruled is None else ruled
         said = [one for one in given if value_of(one.says) == value]
@@ -495,7 +496,6 @@ def settle(opinions: Iterable[Feedback]) -> tuple[list[Settled], int]:
             assert isinstance(said[0].says, WordVote | Relabel)
             ids = tuple(one.id for one in said)
             settled.append(Settled(said[0].says, ids, len(said), len(given) - len(said), ruled is not None))
-    ties = len(by_subject) - len(settled)
     return settled, ties
 
 
