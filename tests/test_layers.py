@@ -36,7 +36,18 @@ LAYERS = (
     {"worker"},
     {"cli"},
 )
-LIGHT = ("store", "feedback", "reporting", "exchange", "artefacts", "jobs", "accounts", "records", "workspace", "serving")
+LIGHT = (
+    "store",
+    "feedback",
+    "reporting",
+    "exchange",
+    "artefacts",
+    "jobs",
+    "accounts",
+    "records",
+    "workspace",
+    "serving",
+)
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 ROOT = Path(unhans.__file__).parent
 

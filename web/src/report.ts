@@ -149,7 +149,7 @@ export function strongest(attribution: Attribution, most = 5): { word: string; s
 // -- votes
 
 /** Whether a word moved the way the vote asked for. */
-export const heard = ({ vote, before, after }: WordEffect): boolean => (vote === "lower" ? after < before : after > before);
+export const heard = ({ vote, before, after }: WordEffect): boolean => (vote === "lower" ? after < 0.9 * before : after > 1.1 * before);
 
 // -- recipes and rivals
 
