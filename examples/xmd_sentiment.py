@@ -85,6 +85,7 @@ def curve(options: argparse.Namespace, train: list[Example], sets: dict[str, lis
         ways=("judging", "labelling"),
         policy="random",
         people=2,
+        fix="explanation_regularisation",
         fix_options={"distance": "squared", **AS_IN_XMD},
         training=training_of(options),
         seeds=tuple(range(options.seeds)),
