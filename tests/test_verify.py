@@ -272,7 +272,7 @@ def test_votes_are_settled_first():
 def test_how_far_unvoted_explanations_moved():
     transformers = [tiny.transformer(seed=n) for n in (0, 1)]
     examples = [Example(str(n), text, label="positive") for n, text in enumerate(tiny.SENTENCES)]
-    report = verify(*transformers, {"t": examples}, feedback=[vote("the")])
+    report = verify(*transformers, {"t": examples}, feedback=[vote("the")], method="input_x_gradient")
     left = [e for e in examples if "the" not in [word.lower() for word in Words(e).strings]]
     rows = []
     for example, said in zip(left, transformers[0].predict(left).labels, strict=True):
@@ -284,8 +284,10 @@ def test_how_far_unvoted_explanations_moved():
 
 
 def test_a_black_box_is_explained_by_leaving_words_out_and_that_is_said():
-    assert cured().method.name == "leave_one_out"
-    assert any(note.startswith("Words are scored by leave_one_out") for note in cured().notes)
+    report = verify(SHORTCUT, MENDED, SETS, feedback=[vote()], method="input_x_gradient")
+    assert report.method.name == "leave_one_out"
+    assert any(note.startswith("Words are scored by leave_one_out") for note in report.notes)
+    assert not any("leave_one_out" in note for note in cured().notes)  # asked for: nothing to say
 
 
 # Laws

@@ -54,7 +54,7 @@ def verify(
     *,
     feedback: Sequence[Feedback] = (),
     expectations: Sequence[str] = (),
-    method: str = "input_x_gradient",
+    method: str = "leave_one_out",
     fix: Recipe | None = None,
     runs: Sequence[Classifier] = (),
     rivals: Sequence[tuple[Recipe, Classifier]] = (),
@@ -67,8 +67,9 @@ def verify(
 
     `sets` are measured one by one, and so are stress sets made from the votes in `feedback`. `runs` are models that
     the same fix made with other seeds, `rivals` what other fixes made. Words are scored by `method`, or by
-    `leave_one_out` where a model cannot be looked into. Without `before` it is a report of one model: nothing has
-    changed, and expectations are all there is to judge.
+    `leave_one_out` where a model cannot be looked into: it is the default too, for local gradients of a model that is
+    sure of itself are nearly nothing, before or after, whatever it leans on. Without `before` it is a report of one
+    model: nothing has changed, and expectations are all there is to judge.
     """
     expected = check_expectations(expectations)
     models = [*([] if before is None else [before]), after, *runs, *(model for _, model in rivals)]
