@@ -330,6 +330,17 @@ class Desk:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def cut_line(self) -> None:
+        """No answer reaches the server from the next page on.
+
+        An open page learns of it only after this returns, and an answer may slip through.
+        """
+        self.page.route("**/feedback", lambda route: route.abort("connectionreset"))
+
+    def mend_line(self) -> None:
+        """Undo `cut_line`."""
+        self.page.unroute("**/feedback")
+
     def saved(self) -> None:
         """Wait until everything is stored."""
         self.page.wait_for_function(

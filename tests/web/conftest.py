@@ -27,6 +27,15 @@ from workbench import (
     serving,
 )
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A story is played a second time before it counts as failed. On a busy machine a browser, a server and a worker
+    that share two cores can be late in ways that no test foresees; pytest tells which were played twice."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 _numbers = itertools.count(1)
 Somebody = Callable[..., Person]
 Seat = Callable[..., Desk]

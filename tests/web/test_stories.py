@@ -259,12 +259,12 @@ def test_an_answer_not_sent_before_a_reload_is_sent_after_it(desk: Ann) -> None:
     window, ann, project = desk
     window.provokes(GONE)
     page = window.page
+    window.cut_line()
     start(window, project)
-    page.route("**/feedback", lambda route: route.abort("connectionreset"))
     window.press("ArrowRight", "+")
     expect(page.get_by_text("Connection lost. 1 answer is kept on this device and will be sent.")).to_be_visible()
     assert ann.said(project) == []
-    page.unroute("**/feedback")
+    window.mend_line()
     page.reload()
     window.place()
     window.saved()
