@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from unhans.types import (
     NOUNS,
+    Alternative,
     Attribution,
     Change,
     Comparison,
@@ -31,6 +32,7 @@ from unhans.types import (
     Prediction,
     RankedMethod,
     RankedWord,
+    Rationale,
     Recipe,
     Relabel,
     Report,
@@ -39,6 +41,7 @@ from unhans.types import (
     Rival,
     Ruling,
     Span,
+    Step,
     Suspect,
     Suspects,
     Terms,
@@ -91,13 +94,22 @@ def attributions(draw: st.DrawFn) -> Attribution:
     return Attribution(draw(text), draw(text), words, found, scores, draw(recipes), draw(text), draw(st.just((0, 2))))
 
 
+@st.composite
+def rationales(draw: st.DrawFn) -> Rationale:
+    words = draw(texts)
+    found = tuple(draw(spans) for _ in words)
+    return Rationale(draw(text), draw(text), words, found, tuple(range(len(words))), draw(recipes), draw(text))
+
+
 edits = st.builds(Edit, count, text, text)
+alternatives = st.lists(st.builds(Alternative, edits, number), max_size=2).map(tuple)
+steps = st.builds(Step, st.lists(edits, max_size=2).map(tuple), predictions(), alternatives)
 ranked = st.builds(RankedWord, text, number, number, count, texts)
 suspects = st.builds(Suspect, text, text, number, number, number, number, number, count, texts)
 votes = st.builds(WordVote, text, text, st.sampled_from(["raise", "lower"]), maybe | text, maybe | count)
 answers = (
     votes
-    | st.builds(FlipRating, text, rating, rating, rating)
+    | st.builds(FlipRating, text, maybe | rating, maybe | rating, maybe | rating, maybe | text)
     | st.builds(NeighbourRating, text, text, rating)
     | st.builds(Relabel, text, text)
 )
@@ -119,6 +131,7 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Attribution: attributions(),
     WordRanking: st.builds(WordRanking, text, st.lists(ranked, max_size=2).map(tuple), recipes, text),
     Suspects: st.builds(Suspects, st.lists(suspects, max_size=2).map(tuple), recipes, text),
+    Rationale: rationales(),
     Counterfactual: st.builds(
         Counterfactual,
         text,
@@ -128,6 +141,12 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
         predictions(),
         predictions(),
         recipes,
+        maybe | text,
+        st.lists(steps, max_size=2).map(tuple),
+        maybe | st.just((0, 2)),
+        maybe | st.just((1,)),
+        maybe | number,
+        maybe | number,
     ),
     Influence: st.builds(
         Influence, text, st.lists(st.builds(Neighbour, text, number), max_size=2).map(tuple), recipes, text
@@ -192,6 +211,8 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         Terms,
         Span,
         Edit,
+        Step,
+        Alternative,
         Neighbour,
         RankedMethod,
         RankedWord,

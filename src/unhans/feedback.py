@@ -72,8 +72,10 @@ def value_of(answer: Answer) -> str:
     match answer:
         case WordVote(vote=vote):
             return vote
-        case FlipRating() | NeighbourRating():
-            return " ".join(str(rating) for rating in numbers_of(answer).values())
+        case FlipRating(plausible=plausible, meaningful=meaningful, agrees=agrees):
+            return " ".join("–" if rating is None else str(rating) for rating in (plausible, meaningful, agrees))
+        case NeighbourRating(similar=similar):
+            return str(similar)
         case Relabel(label=label):
             return label
         case Review(state=state):
@@ -85,10 +87,11 @@ def value_of(answer: Answer) -> str:
 
 
 def numbers_of(answer: Answer) -> dict[str, int]:
-    """The ratings of an answer by what they rate; none for answers that are not ratings."""
+    """The ratings of an answer by what they rate; none for answers that are not ratings, or do not apply."""
     match answer:
         case FlipRating(plausible=plausible, meaningful=meaningful, agrees=agrees):
-            return {"plausible": plausible, "meaningful": meaningful, "agrees": agrees}
+            given = {"plausible": plausible, "meaningful": meaningful, "agrees": agrees}
+            return {name: rating for name, rating in given.items() if rating is not None}
         case NeighbourRating(similar=similar):
             return {"similar": similar}
     return {}
@@ -465,8 +468,11 @@ def disagreements(opinions: Iterable[Feedback]) -> list[Disagreement]:
 def _are_opposite(answers: Sequence[Answer]) -> bool:
     if isinstance(answers[0], WordVote | Relabel):
         return len(set(map(value_of, answers))) > 1
-    rated = zip(*(numbers_of(answer).values() for answer in answers), strict=True)
-    return any(min(ratings) <= 2 and max(ratings) >= 4 for ratings in rated)
+    rated: dict[str, list[int]] = defaultdict(list)
+    for answer in answers:
+        for name, rating in numbers_of(answer).items():
+            rated[name].append(rating)
+    return any(min(ratings) <= 2 and max(ratings) >= 4 for ratings in rated.values())
 
 
 def settle(opinions: Iterable[Feedback]) -> tuple[list[Settled], int]:

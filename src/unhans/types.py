@@ -311,8 +311,47 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Rationale:
+    """The words that a model may be said to use for a label: some of an example's words, by number."""
+
+    example: str
+    label: str
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+    chosen: tuple[int, ...]
+    recipe: Recipe
+    revision: str
+
+    def __post_init__(self) -> None:
+        _same_length("words", self.words, "spans", self.spans)
+        if any(not 0 <= n < len(self.words) for n in self.chosen):
+            raise ValueError(f"a rationale of {len(self.words)} words cannot choose others than these")
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another word that could stand at the place of a step, and how probable it makes the label that is sought."""
+
+    edit: Edit
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change on the way to a flip, and what the model says after it."""
+
+    edits: tuple[Edit, ...]  # what is new in this step: one word, but for texts that were rewritten as a whole
+    after: Prediction
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A rewritten example and what the rewriting did to the prediction."""
+    """A rewritten example and what the rewriting did to the prediction.
+
+    `edits` is what was needed: left out any of them, and the prediction stays. `steps` is the way there, with changes
+    that turned out not to be needed. If nothing was found (`flips` is false) it is the best attempt.
+    """
 
     example: str
     edits: tuple[Edit, ...]
@@ -321,11 +360,31 @@ class Counterfactual:
     before: Prediction
     after: Prediction
     recipe: Recipe
+    target: str | None = None  # the label sought; None: any other than before
+    steps: tuple[Step, ...] = ()
+    editable: tuple[int, ...] | None = None  # words that could be changed; None: all
+    reads: tuple[int, ...] | None = None  # words that the model was shown; None: all
+    perplexity: float | None = (
+        None  # how much less likely the text became to a language model: change in log perplexity
+    )
+    similarity: float | None = None  # of the two texts' embeddings: 1 is alike
 
     @property
     def flips(self) -> bool:
-        """Whether the predicted label changed."""
-        return self.before.label != self.after.label
+        """Whether the predicted label is the one sought, or any other than before."""
+        return self.after.label != self.before.label if self.target is None else self.after.label == self.target
+
+    @property
+    def margin(self) -> float:
+        """How far the model is from the boundary after the edits: the best label's probability less the next one's."""
+        first, second = sorted(self.after.probabilities, reverse=True)[:2]
+        return first - second
+
+    @property
+    def id(self) -> str:
+        """The same for the same edits of the same example, judged by the same model."""
+        told = (self.example, self.before.revision, self.target, [(e.position, e.old, e.new) for e in self.edits])
+        return hashlib.blake2b(repr(told).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,16 +422,21 @@ class WordVote:
 
 @dataclass(frozen=True, slots=True)
 class FlipRating:
-    """Could a person have written this rewrite, does it make sense, is the model right about it? Each 1 to 5."""
+    """Could a person have written this rewrite, does it make sense, is the model right about it?
+
+    Each 1 to 5, or None where the question does not apply. `label` is what the reader would call the rewritten text.
+    """
 
     counterfactual: str
-    plausible: Rating
-    meaningful: Rating
-    agrees: Rating
+    plausible: Rating | None
+    meaningful: Rating | None
+    agrees: Rating | None
+    label: str | None = None
     kind: Literal["flip_rating"] = "flip_rating"
 
     def __post_init__(self) -> None:
-        _on_scale(plausible=self.plausible, meaningful=self.meaningful, agrees=self.agrees)
+        given = {"plausible": self.plausible, "meaningful": self.meaningful, "agrees": self.agrees}
+        _on_scale(**{name: rating for name, rating in given.items() if rating is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -662,13 +726,14 @@ class Comparison(_Drawn):
         return "\n".join([*lines, "* better than random scores (p < 0.05)", self.verdict, *self.notes])
 
 
-Explanation = Attribution | WordRanking | Suspects | Counterfactual | Influence
+Explanation = Attribution | WordRanking | Suspects | Rationale | Counterfactual | Influence
 NOUNS = (
     Example,
     Prediction,
     Attribution,
     WordRanking,
     Suspects,
+    Rationale,
     Counterfactual,
     Influence,
     Feedback,
