@@ -26,18 +26,23 @@ from unhans.types import (
     FlipRating,
     Grade,
     Influence,
+    LocalRisk,
     Measure,
     Neighbour,
     NeighbourRating,
     Prediction,
     RankedMethod,
     RankedWord,
+    RatedQuestion,
     Rationale,
     Recipe,
     Relabel,
     Report,
     Review,
     Revision,
+    Risk,
+    RiskChange,
+    RiskSlice,
     Rival,
     Ruling,
     Span,
@@ -124,6 +129,11 @@ ways = st.sampled_from(["higher", "lower"])
 numbers = [maybe | number] * 4
 grades = st.builds(Grade, text, recipes, number, *numbers, ways, text, count, count, text, recipes, text)
 ranked_methods = st.builds(RankedMethod, recipes, number, count, count, st.booleans(), text)
+local = st.builds(LocalRisk, text, text, number, count)
+parted = st.sampled_from(["label", "after", "group", "generator", "author", "outcome"])
+slices = st.builds(RiskSlice, parted, maybe | text, number, maybe | number, maybe | number, *[count] * 4)
+asked = st.sampled_from(["plausible", "meaningful", "agrees"])
+questions = st.builds(RatedQuestion, asked, maybe | number, count, *[maybe | number] * 3, count, text)
 NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Recipe: recipes,
     Example: examples,
@@ -181,6 +191,24 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
         count,
         text,
     ),
+    Risk: st.builds(
+        Risk,
+        maybe | text,
+        *[maybe | number] * 3,
+        *[count] * 6,
+        number,
+        maybe | count,
+        maybe | count,
+        maybe | number,
+        text,
+        st.lists(questions, max_size=2).map(tuple),
+        st.lists(slices, max_size=2).map(tuple),
+        st.lists(local, max_size=2).map(tuple),
+        recipes,
+    ),
+    RiskChange: st.builds(
+        RiskChange, *[maybe | number] * 4, *[count] * 3, st.tuples(maybe | text, maybe | text), text, recipes
+    ),
 }
 RECIPE = Recipe("attribution", "lime")
 SCHEMA = json_schema()
@@ -228,6 +256,9 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         Change,
         WordEffect,
         Rival,
+        LocalRisk,
+        RatedQuestion,
+        RiskSlice,
     }
 
     assert set(SCHEMA["$defs"]) == {kind.__name__ for kind in parts | set(NOUNS)}

@@ -726,6 +726,133 @@ class Comparison(_Drawn):
         return "\n".join([*lines, "* better than random scores (p < 0.05)", self.verdict, *self.notes])
 
 
+@dataclass(frozen=True, slots=True)
+class LocalRisk:
+    """The risk around one example as one person sees it: the mean of 5 − agrees over the flips that person rated."""
+
+    example: str
+    author: str
+    value: float
+    n: int  # flips rated
+
+    def __post_init__(self) -> None:
+        _finite("value", (self.value,))
+
+
+@dataclass(frozen=True, slots=True)
+class RiskSlice:
+    """The risk in one part of the ratings, such as those of flips of one generator."""
+
+    by: Literal["label", "after", "group", "generator", "author", "outcome"]
+    name: str | None  # None: examples without a group
+    value: float
+    low: float | None  # 95 % interval; None: too few ratings, or all the same
+    high: float | None
+    n: int  # ratings
+    flips: int
+    examples: int
+    people: int
+
+    def __post_init__(self) -> None:
+        _finite("the numbers of a slice", tuple(x for x in (self.value, self.low, self.high) if x is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class RatedQuestion:
+    """What people answered to one of the three questions about flips, and how far they agree (Krippendorff's alpha)."""
+
+    question: Literal["plausible", "meaningful", "agrees"]
+    mean: float | None  # 1 to 5; None: no rating
+    n: int  # ratings
+    alpha: float | None  # ordinal; None: not defined, and `note` says why
+    low: float | None  # 95 % interval of alpha
+    high: float | None
+    shared: int  # flips rated by two people or more
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        known = (self.mean, self.alpha, self.low, self.high)
+        _finite("mean and alpha", tuple(value for value in known if value is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Risk(_Drawn):
+    """How far people disagree with what a model says of its flips: from 0, not at all, to 4; made by `unhans.risk`."""
+
+    revision: str | None  # None: no flips
+    value: float | None  # None: no ratings
+    low: float | None  # 95 % interval; None: `note` says why
+    high: float | None
+    n: int  # ratings that count
+    flips: int  # with such a rating
+    examples: int
+    people: int
+    not_applicable: int  # ratings that leave the question open
+    unknown: int  # ratings of flips that were not given: of another revision, perhaps
+    width: float  # of the interval that is wished for
+    more: (
+        int | None
+    )  # ratings of flips of new texts, by the same people, until it is so narrow; None: never, or unknown
+    more_people: int | None  # or how many more people, each of whom rates as much as those so far
+    design: float | None  # design effect: a rating is worth 1 / design ratings of unrelated texts by unrelated people
+    note: str  # what must be known to read the numbers, in sentences
+    questions: tuple[RatedQuestion, ...]
+    slices: tuple[RiskSlice, ...]
+    local: tuple[LocalRisk, ...]  # by example and person, the highest first
+    recipe: Recipe
+
+    def __post_init__(self) -> None:
+        known = (self.value, self.low, self.high, self.width, self.design)
+        _finite("the numbers of a risk", tuple(value for value in known if value is not None))
+
+    def __repr__(self) -> str:
+        if self.value is None:
+            return f"Risk(no ratings; {self.note})"
+        interval = (
+            "" if self.low is None or self.high is None else f" (95 % interval {self.low:.2f} to {self.high:.2f})"
+        )
+        lines = [
+            f"risk {self.value:.2f} of 4{interval}: {self.n} ratings of {self.flips} flips of {self.examples} texts"
+        ]
+        lines[0] += f" by {self.people} {'person' if self.people == 1 else 'people'}"
+        for one in self.slices:
+            ends = "" if one.low is None or one.high is None else f" ({one.low:.2f} to {one.high:.2f})"
+            lines.append(f"{one.by} {one.name}: {one.value:.2f}{ends}, {one.n} ratings")
+        return "\n  ".join([*lines, self.note] if self.note else lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RiskChange(_Drawn):
+    """The risk of two revisions of a model, and the 95 % interval of the difference; made by `unhans.risk.compare`."""
+
+    before: float | None
+    after: float | None
+    low: float | None
+    high: float | None
+    shared: int  # examples with ratings before and after: these are compared with themselves
+    n_before: int  # ratings
+    n_after: int
+    revisions: tuple[str | None, str | None]
+    note: str
+    recipe: Recipe
+
+    def __post_init__(self) -> None:
+        known = (self.before, self.after, self.low, self.high)
+        _finite("the numbers of a change", tuple(value for value in known if value is not None))
+
+    @property
+    def change(self) -> float | None:
+        """After minus before; None where one of them has no ratings."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "same"]:
+        """Whether the whole interval lies on one side of nothing; a lower risk is better."""
+        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+            return "same"
+        return "better" if self.high < 0 else "worse"
+
+
 Explanation = Attribution | WordRanking | Suspects | Rationale | Counterfactual | Influence
 NOUNS = (
     Example,
@@ -741,6 +868,8 @@ NOUNS = (
     Report,
     Grade,
     Comparison,
+    Risk,
+    RiskChange,
     Recipe,
 )
 
