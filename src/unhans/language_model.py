@@ -28,7 +28,6 @@ from unhans.text import Hole, Variant, as_variant
 from unhans.tokens import Row, Tokens
 from unhans.training import Schedule, Watch, optimise, similar_lengths
 
-_BLANKS = ("Ġ", "▁")  # how tokens that begin with a blank are written
 _FILL_BUDGET = TOKEN_BUDGET // 2  # every hole costs a line as long as the vocabulary
 
 
@@ -122,7 +121,7 @@ class LanguageModel:
         rows = self.tokens.rows(variants)
         mask = self.tokens.hole_id(Hole.MASK)
         holes = [[at for at, token in enumerate(row.ids) if token == mask] for row in rows]
-        wanted = [_holes_after_blank(variant, self._start_is_blank) for variant in variants]
+        wanted = [_holes_after_blank(variant, self.tokens.start_is_blank) for variant in variants]
         seen = [
             self.tokens.holes_read(v, Hole.MASK) if row.cut else range(len(w))
             for v, row, w in zip(variants, rows, wanted, strict=True)
@@ -155,40 +154,17 @@ class LanguageModel:
         allowed = self._word_tokens[after_blank] if whole_words else self._any_tokens
         values, places = line[allowed].topk(min(k, len(allowed)))
         ids = allowed[places].tolist()
-        return [Filler(self._strings[token], float(value.exp())) for token, value in zip(ids, values, strict=True)]
-
-    @cached_property
-    def _strings(self) -> list[str]:
-        """Every token as a reader would see it."""
-        return [self.tokenizer.decode([token]).strip().removeprefix("##") for token in range(len(self.tokenizer))]
+        return [
+            Filler(self.tokens.strings[token], float(value.exp())) for token, value in zip(ids, values, strict=True)
+        ]
 
     @cached_property
     def _any_tokens(self) -> Tensor:
-        special = set(self.tokenizer.all_special_ids)
-        return torch.tensor([n for n, string in enumerate(self._strings) if string and n not in special])
+        return torch.tensor(self.tokens.ordinary)
 
     @cached_property
     def _word_tokens(self) -> dict[bool, Tensor]:
-        """Tokens that are whole words after a blank (True), and at a text's start or against another sign (False)."""
-        raw = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
-        special = set(self.tokenizer.all_special_ids)
-        usable = [
-            n for n, s in enumerate(self._strings) if n not in special and s.replace("'", "").replace("-", "").isalnum()
-        ]
-        opening = [n for n in usable if raw[n].startswith(_BLANKS)]
-        if not opening:  # WordPiece marks what continues a word, byte-level BPE and SentencePiece what begins one
-            words = torch.tensor([n for n in usable if not raw[n].startswith("##")])
-            return {True: words, False: words}
-        # without the mark it may be the end of a word ("ing"); it is taken for a word if it also occurs with the mark
-        known = {self._strings[n].lower() for n in opening}
-        glued = [n for n in usable if not raw[n].startswith(_BLANKS) and self._strings[n].lower() in known]
-        return {True: torch.tensor(opening), False: torch.tensor(glued or opening)}
-
-    @cached_property
-    def _start_is_blank(self) -> bool:
-        """Whether the tokenizer marks a text's first word like any other, as SentencePiece does."""
-        first = self.tokens.rows([as_variant("the")])[0].ids
-        return any(token.startswith(_BLANKS) for token in self.tokenizer.convert_ids_to_tokens(list(first)))
+        return {after_blank: torch.tensor(found) for after_blank, found in self.tokens.whole_words.items()}
 
     def _gap_task(
         self, rows: Sequence[Row], schedule: Schedule, share: float

@@ -23,6 +23,8 @@ from unhans.errors import BadModel, ModelFailed, Unsupported
 from unhans.text import Chunk, Hole, Variant, Words, as_variant
 
 _CACHED_CHUNKS = 200_000
+_BLANKS = ("Ġ", "▁")  # how tokens that begin with a blank are written
+_RESERVED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>|<unused\d+>")
 _PROBES = (
     "Hello there, world",
     'Don\'t you -- really -- think so? "Yes!" (No.)',
@@ -159,6 +161,41 @@ class Tokens:
             )
             raise Unsupported(f"This model's tokenizer has no {hole.value} token: {instead}.")
         return int(found)
+
+    # -- what the vocabulary says
+
+    @cached_property
+    def strings(self) -> tuple[str, ...]:
+        """Every token of the vocabulary as a reader would see it."""
+        with self._lock:
+            decoded = [self.tokenizer.decode([token]) for token in range(len(self.tokenizer))]
+        return tuple(string.strip().removeprefix("##") for string in decoded)
+
+    @cached_property
+    def ordinary(self) -> tuple[int, ...]:
+        """Tokens that stand for text: not for control, not reserved for later use."""
+        special = set(self.tokenizer.all_special_ids)
+        return tuple(n for n, s in enumerate(self.strings) if s and n not in special and not _RESERVED.fullmatch(s))
+
+    @cached_property
+    def whole_words(self) -> dict[bool, tuple[int, ...]]:
+        """Tokens that are whole words after a blank (True), and at a text's start or against another sign (False)."""
+        raw = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
+        usable = [n for n in self.ordinary if self.strings[n].replace("'", "").replace("-", "").isalnum()]
+        opening = tuple(n for n in usable if raw[n].startswith(_BLANKS))
+        if not opening:  # WordPiece marks what continues a word, byte-level BPE and SentencePiece what begins one
+            words = tuple(n for n in usable if not raw[n].startswith("##"))
+            return {True: words, False: words}
+        # without the mark it may be the end of a word ("ing"); it is taken for a word if it also occurs with the mark
+        known = {self.strings[n].lower() for n in opening}
+        glued = [n for n in usable if not raw[n].startswith(_BLANKS) and self.strings[n].lower() in known]
+        return {True: opening, False: tuple(glued) or opening}
+
+    @cached_property
+    def start_is_blank(self) -> bool:
+        """Whether the tokenizer marks a text's first word like any other, as SentencePiece does."""
+        first = self.rows([as_variant("the")])[0].ids
+        return any(token.startswith(_BLANKS) for token in self.tokenizer.convert_ids_to_tokens(list(first)))
 
     # -- from chunks to rows
 
