@@ -12,7 +12,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from unhans.jobs import Job
-from unhans.types import Answer, Attribution, Example, Feedback, Measure, OptionValue, Prediction, Revision
+from unhans.types import (
+    Answer,
+    Attribution,
+    Counterfactual,
+    Edit,
+    Example,
+    Feedback,
+    Measure,
+    OptionValue,
+    Part,
+    Prediction,
+    Rationale,
+    Revision,
+    Risk,
+    RiskChange,
+    Span,
+)
 
 Role = Literal["admin", "manager", "annotator"]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -790,3 +806,162 @@ class Export:
     files: int
     parts: tuple[str, ...]  # model, feedback, report
     checked: str  # what was checked, in a sentence
+
+
+# -- flipping
+
+Position = Annotated[int, Field(ge=0, lt=1_000_000, strict=True)]
+FlipId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+
+
+class FlipQuery(BaseModel):
+    """A page of counterfactuals: the query of `GET flips`. Every field narrows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    place: Annotated[int, Field(ge=0, lt=1_000_000)] | None = None  # of the example
+    revision: Name | None = None  # id or name; None: the one in use
+    method: Name | None = None  # the generator
+    flips: bool | None = None  # whether the prediction changed as it was to
+    rated: bool | None = None  # by me
+    waiting: bool | None = None  # not rated by me, and by fewer people than judge each example
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+class DeskQuery(Filter):
+    """One example to be rewritten and its neighbours under a filter: the query of `GET examples/{place}/flips`."""
+
+    sort: Sort = "order"
+    explained: Name | None = None  # the explanation set that rationales are of; None: the newest that has this text
+    rationale: Name = "top_share"  # which of its words are the rationale
+    revision: Name | None = None  # whose flips; None: the one in use
+
+
+@dataclass(frozen=True)
+class FlipView:
+    """A counterfactual with what people say about it."""
+
+    id: str  # what a rating names
+    place: int  # of its example
+    original: Example
+    text_hash: str  # of the original: ratings carry it
+    flip: Counterfactual
+    flips: bool  # the prediction changed as it was to; otherwise it is the best attempt
+    margin: float  # how far the model is from the boundary after the edits
+    by: str  # who asked for it
+    at: str
+    mine: Opinion | None  # my rating
+    others: tuple[Opinion, ...]  # everybody else's, where I may see them
+    ratings: int  # as far as I may see them, mine among them
+    stale: str | None  # why it no longer fits: another text, an older revision; None: it fits
+
+
+@dataclass(frozen=True)
+class FlipPage:
+    """Some counterfactuals and where to go on."""
+
+    items: tuple[FlipView, ...]
+    next: str | None
+    total: int
+
+
+@dataclass(frozen=True)
+class FlipDot:
+    """A counterfactual in the chart of all."""
+
+    id: str
+    place: int
+    method: str
+    before: str  # labels
+    after: str
+    probability: float  # of the label after the edits
+    edits: int  # words changed
+    share: float  # of the example's words that were changed
+    similarity: float | None
+    perplexity: float | None
+    flips: bool
+    rated: bool  # by me
+
+
+@dataclass(frozen=True)
+class FlipChart:
+    """All counterfactuals of a revision by probability and distance; of very many, the newest."""
+
+    revision: str
+    dots: tuple[FlipDot, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of an example: some of its words, by number."""
+
+    words: tuple[int, ...]
+    part: Part
+    rationale: tuple[int, ...]  # those of them that are in the rationale
+    weight: float  # its share of the example's absolute scores; 0 where nothing is explained
+
+
+@dataclass(frozen=True)
+class FlipDesk:
+    """All that the screen Flips shows about one example before anything is rewritten."""
+
+    place: int
+    example: Example
+    text_hash: str
+    prediction: Prediction | None
+    words: tuple[str, ...]
+    spans: tuple[Span, ...]
+    sentences: tuple[Sentence, ...]
+    rationale: Rationale | None
+    explained: str | None  # id of the explanation set that the rationale is of
+    no_rationale: str  # why there is none; empty: there is one
+    flips: tuple[FlipView, ...]  # those there are, newest first, 50 at most
+    previous: int | None
+    following: int | None
+
+
+@dataclass(frozen=True)
+class FlipOffer:
+    """The ways to look for flips, and what can be set."""
+
+    methods: tuple[Method, ...]  # generators
+    search: tuple[MethodOption, ...]  # options that all of them share
+    rationales: tuple[Method, ...]
+    cannot: str  # why nothing can be looked for; empty: it can
+
+
+@dataclass(frozen=True)
+class NewFlips:
+    """A search for flips: of all examples, the first n, or some places. Masks and first edits are for one place."""
+
+    method: Name = "hotflip"
+    options: dict[str, OptionValue] | None = None  # of the generator
+    search: dict[str, OptionValue] | None = None
+    target: Name | None = None  # None: any other label than the predicted one
+    places: Annotated[tuple[Position, ...], Field(min_length=1, max_length=1000)] | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = None
+    editable: tuple[Position, ...] | None = None  # words that may be changed
+    reads: tuple[Position, ...] | None = None  # words that the model is shown
+    edits_in: Literal["all", "rationale"] = "all"  # the same without naming words
+    reads_in: Literal["all", "rationale"] = "all"
+    attribution: Name = "leave_one_out"  # that a rationale is of
+    rationale: Name = "top_share"
+    start: Annotated[tuple[Edit, ...], Field(max_length=50)] = ()  # go on from these edits
+    keep: Annotated[int, Field(ge=1, le=20, strict=True)] = 1  # of each example
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+
+
+@dataclass(frozen=True)
+class RiskView:
+    """What ratings of a revision's flips come to, and what that was before the fix that made it."""
+
+    revision: str  # its id
+    own: bool  # of my ratings only, for I may not see other people's
+    flips: int  # rewritten texts there are of this revision, rated or not
+    risk: Risk  # of its riskiest examples, a hundred are told
+    places: dict[str, int]  # where these are, by their ids
+    before: Risk | None  # of the revision that it was made from; None: it was not made from one
+    change: RiskChange | None
+    verdict: Literal["better", "worse", "same"] | None

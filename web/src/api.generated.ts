@@ -912,6 +912,150 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/projects/{project}/flips": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Flips
+         * @description A page of rewritten texts, in the order they were found.
+         */
+        get: operations["flips_api_projects__project__flips_get"];
+        put?: never;
+        /**
+         * Search
+         * @description Look for flips; what was looked for in the same way before is there at once.
+         */
+        post: operations["search_api_projects__project__flips_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project}/flips/methods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Methods
+         * @description The ways to look for flips, as the registry describes them, and whether they work with this model.
+         */
+        get: operations["methods_api_projects__project__flips_methods_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project}/flips/chart": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Chart
+         * @description All rewritten texts by probability and distance.
+         */
+        get: operations["chart_api_projects__project__flips_chart_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project}/flips/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export
+         * @description Rewritten texts with their originals and all ratings as a file; of all revisions, or of one.
+         */
+        get: operations["export_api_projects__project__flips_export_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project}/flips/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Flip
+         * @description One rewritten text.
+         */
+        get: operations["flip_api_projects__project__flips__id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project}/risk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Risk
+         * @description What ratings of flips come to, with an interval, and how many more make it as narrow as wished for.
+         */
+        get: operations["risk_api_projects__project__risk_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/projects/{project}/examples/{place}/flips": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Desk
+         * @description An example to be rewritten: its sentences, its rationale, the flips there are.
+         */
+        get: operations["desk_api_projects__project__examples__place__flips_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -947,6 +1091,15 @@ export interface components {
             people: number;
             /** Note */
             note: string;
+        };
+        /**
+         * Alternative
+         * @description Another word that could stand at the place of a step, and how probable it makes the label that is sought.
+         */
+        Alternative: {
+            edit: components["schemas"]["Edit"];
+            /** Probability */
+            probability: number;
         };
         /**
          * AsideRow
@@ -1037,6 +1190,41 @@ export interface components {
             id?: string | null;
         };
         /**
+         * Counterfactual
+         * @description A rewritten example and what the rewriting did to the prediction.
+         *
+         *     `edits` is what was needed: left out any of them, and the prediction stays. `steps` is the way there, with changes
+         *     that turned out not to be needed. If nothing was found (`flips` is false) it is the best attempt.
+         */
+        Counterfactual: {
+            /** Example */
+            example: string;
+            /** Edits */
+            edits: components["schemas"]["Edit"][];
+            /** Text */
+            text: string;
+            /** Pair */
+            pair: string | null;
+            before: components["schemas"]["Prediction"];
+            after: components["schemas"]["Prediction"];
+            recipe: components["schemas"]["Recipe"];
+            /** Target */
+            target?: string | null;
+            /**
+             * Steps
+             * @default []
+             */
+            steps: components["schemas"]["Step"][];
+            /** Editable */
+            editable?: number[] | null;
+            /** Reads */
+            reads?: number[] | null;
+            /** Perplexity */
+            perplexity?: number | null;
+            /** Similarity */
+            similarity?: number | null;
+        };
+        /**
          * DataProblems
          * @description What is doubtful about the data.
          */
@@ -1101,6 +1289,18 @@ export interface components {
             ][];
             /** Settled */
             settled: string | null;
+        };
+        /**
+         * Edit
+         * @description Word number `position` becomes `new`; an empty `new` deletes it. `old` makes the edit reversible.
+         */
+        Edit: {
+            /** Position */
+            position: number;
+            /** Old */
+            old: string;
+            /** New */
+            new: string;
         };
         /**
          * ErrorAnswer
@@ -1399,23 +1599,153 @@ export interface components {
             cannot: string;
         };
         /**
+         * FlipChart
+         * @description All counterfactuals of a revision by probability and distance; of very many, the newest.
+         */
+        FlipChart: {
+            /** Revision */
+            revision: string;
+            /** Dots */
+            dots: components["schemas"]["FlipDot"][];
+            /** Total */
+            total: number;
+        };
+        /**
+         * FlipDesk
+         * @description All that the screen Flips shows about one example before anything is rewritten.
+         */
+        FlipDesk: {
+            /** Place */
+            place: number;
+            example: components["schemas"]["Example"];
+            /** Text Hash */
+            text_hash: string;
+            prediction: components["schemas"]["Prediction"] | null;
+            /** Words */
+            words: string[];
+            /** Spans */
+            spans: components["schemas"]["Span"][];
+            /** Sentences */
+            sentences: components["schemas"]["Sentence"][];
+            rationale: components["schemas"]["Rationale"] | null;
+            /** Explained */
+            explained: string | null;
+            /** No Rationale */
+            no_rationale: string;
+            /** Flips */
+            flips: components["schemas"]["FlipView"][];
+            /** Previous */
+            previous: number | null;
+            /** Following */
+            following: number | null;
+        };
+        /**
+         * FlipDot
+         * @description A counterfactual in the chart of all.
+         */
+        FlipDot: {
+            /** Id */
+            id: string;
+            /** Place */
+            place: number;
+            /** Method */
+            method: string;
+            /** Before */
+            before: string;
+            /** After */
+            after: string;
+            /** Probability */
+            probability: number;
+            /** Edits */
+            edits: number;
+            /** Share */
+            share: number;
+            /** Similarity */
+            similarity: number | null;
+            /** Perplexity */
+            perplexity: number | null;
+            /** Flips */
+            flips: boolean;
+            /** Rated */
+            rated: boolean;
+        };
+        /**
+         * FlipOffer
+         * @description The ways to look for flips, and what can be set.
+         */
+        FlipOffer: {
+            /** Methods */
+            methods: components["schemas"]["Method"][];
+            /** Search */
+            search: components["schemas"]["MethodOption"][];
+            /** Rationales */
+            rationales: components["schemas"]["Method"][];
+            /** Cannot */
+            cannot: string;
+        };
+        /**
+         * FlipPage
+         * @description Some counterfactuals and where to go on.
+         */
+        FlipPage: {
+            /** Items */
+            items: components["schemas"]["FlipView"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
+        /**
          * FlipRating
-         * @description Could a person have written this rewrite, does it make sense, is the model right about it? Each 1 to 5.
+         * @description Could a person have written this rewrite, does it make sense, is the model right about it?
+         *
+         *     Each 1 to 5, or None where the question does not apply. `label` is what the reader would call the rewritten text.
          */
         FlipRating: {
             /** Counterfactual */
             counterfactual: string;
             /** Plausible */
-            plausible: number;
+            plausible: number | null;
             /** Meaningful */
-            meaningful: number;
+            meaningful: number | null;
             /** Agrees */
-            agrees: number;
+            agrees: number | null;
+            /** Label */
+            label?: string | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "flip_rating";
+        };
+        /**
+         * FlipView
+         * @description A counterfactual with what people say about it.
+         */
+        FlipView: {
+            /** Id */
+            id: string;
+            /** Place */
+            place: number;
+            original: components["schemas"]["Example"];
+            /** Text Hash */
+            text_hash: string;
+            flip: components["schemas"]["Counterfactual"];
+            /** Flips */
+            flips: boolean;
+            /** Margin */
+            margin: number;
+            /** By */
+            by: string;
+            /** At */
+            at: string;
+            mine: components["schemas"]["Opinion"] | null;
+            /** Others */
+            others: components["schemas"]["Opinion"][];
+            /** Ratings */
+            ratings: number;
+            /** Stale */
+            stale: string | null;
         };
         /**
          * History
@@ -1535,6 +1865,20 @@ export interface components {
             name: string;
             /** Password */
             password: string;
+        };
+        /**
+         * LocalRisk
+         * @description The risk around one example as one person sees it: the mean of 5 − agrees over the flips that person rated.
+         */
+        LocalRisk: {
+            /** Example */
+            example: string;
+            /** Author */
+            author: string;
+            /** Value */
+            value: number;
+            /** N */
+            n: number;
         };
         /**
          * Login
@@ -1787,6 +2131,72 @@ export interface components {
              * @default []
              */
             expectations: string[];
+        };
+        /**
+         * NewFlips
+         * @description A search for flips: of all examples, the first n, or some places. Masks and first edits are for one place.
+         */
+        NewFlips: {
+            /**
+             * Method
+             * @default hotflip
+             */
+            method: string;
+            /** Options */
+            options?: {
+                [key: string]: boolean | number | string | null;
+            } | null;
+            /** Search */
+            search?: {
+                [key: string]: boolean | number | string | null;
+            } | null;
+            /** Target */
+            target?: string | null;
+            /** Places */
+            places?: number[] | null;
+            /** Limit */
+            limit?: number | null;
+            /** Editable */
+            editable?: number[] | null;
+            /** Reads */
+            reads?: number[] | null;
+            /**
+             * Edits In
+             * @default all
+             * @enum {string}
+             */
+            edits_in: "all" | "rationale";
+            /**
+             * Reads In
+             * @default all
+             * @enum {string}
+             */
+            reads_in: "all" | "rationale";
+            /**
+             * Attribution
+             * @default leave_one_out
+             */
+            attribution: string;
+            /**
+             * Rationale
+             * @default top_share
+             */
+            rationale: string;
+            /**
+             * Start
+             * @default []
+             */
+            start: components["schemas"]["Edit"][];
+            /**
+             * Keep
+             * @default 1
+             */
+            keep: number;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
         };
         /**
          * NewInvite
@@ -2087,6 +2497,53 @@ export interface components {
             even_so: boolean;
         };
         /**
+         * RatedQuestion
+         * @description What people answered to one of the three questions about flips, and how far they agree (Krippendorff's alpha).
+         */
+        RatedQuestion: {
+            /**
+             * Question
+             * @enum {string}
+             */
+            question: "plausible" | "meaningful" | "agrees";
+            /** Mean */
+            mean: number | null;
+            /** N */
+            n: number;
+            /** Alpha */
+            alpha: number | null;
+            /** Low */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /** Shared */
+            shared: number;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * Rationale
+         * @description The words that a model may be said to use for a label: some of an example's words, by number.
+         */
+        Rationale: {
+            /** Example */
+            example: string;
+            /** Label */
+            label: string;
+            /** Words */
+            words: string[];
+            /** Spans */
+            spans: components["schemas"]["Span"][];
+            /** Chosen */
+            chosen: number[];
+            recipe: components["schemas"]["Recipe"];
+            /** Revision */
+            revision: string;
+        };
+        /**
          * Recipe
          * @description What was run: enough to run it again, to key a cache, and to caption a result.
          */
@@ -2285,6 +2742,125 @@ export interface components {
             ][];
         };
         /**
+         * Risk
+         * @description How far people disagree with what a model says of its flips: from 0, not at all, to 4; made by `unhans.risk`.
+         */
+        Risk: {
+            /** Revision */
+            revision: string | null;
+            /** Value */
+            value: number | null;
+            /** Low */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /** N */
+            n: number;
+            /** Flips */
+            flips: number;
+            /** Examples */
+            examples: number;
+            /** People */
+            people: number;
+            /** Not Applicable */
+            not_applicable: number;
+            /** Unknown */
+            unknown: number;
+            /** Width */
+            width: number;
+            /** More */
+            more: number | null;
+            /** More People */
+            more_people: number | null;
+            /** Design */
+            design: number | null;
+            /** Note */
+            note: string;
+            /** Questions */
+            questions: components["schemas"]["RatedQuestion"][];
+            /** Slices */
+            slices: components["schemas"]["RiskSlice"][];
+            /** Local */
+            local: components["schemas"]["LocalRisk"][];
+            recipe: components["schemas"]["Recipe"];
+        };
+        /**
+         * RiskChange
+         * @description The risk of two revisions of a model, and the 95 % interval of the difference; made by `unhans.risk.compare`.
+         */
+        RiskChange: {
+            /** Before */
+            before: number | null;
+            /** After */
+            after: number | null;
+            /** Low */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /** Shared */
+            shared: number;
+            /** N Before */
+            n_before: number;
+            /** N After */
+            n_after: number;
+            /** Revisions */
+            revisions: [
+                string | null,
+                string | null
+            ];
+            /** Note */
+            note: string;
+            recipe: components["schemas"]["Recipe"];
+        };
+        /**
+         * RiskSlice
+         * @description The risk in one part of the ratings, such as those of flips of one generator.
+         */
+        RiskSlice: {
+            /**
+             * By
+             * @enum {string}
+             */
+            by: "label" | "after" | "group" | "generator" | "author" | "outcome";
+            /** Name */
+            name: string | null;
+            /** Value */
+            value: number;
+            /** Low */
+            low: number | null;
+            /** High */
+            high: number | null;
+            /** N */
+            n: number;
+            /** Flips */
+            flips: number;
+            /** Examples */
+            examples: number;
+            /** People */
+            people: number;
+        };
+        /**
+         * RiskView
+         * @description What ratings of a revision's flips come to, and what that was before the fix that made it.
+         */
+        RiskView: {
+            /** Revision */
+            revision: string;
+            /** Own */
+            own: boolean;
+            /** Flips */
+            flips: number;
+            risk: components["schemas"]["Risk"];
+            /** Places */
+            places: {
+                [key: string]: number;
+            };
+            before: components["schemas"]["Risk"] | null;
+            change: components["schemas"]["RiskChange"] | null;
+            /** Verdict */
+            verdict: ("better" | "worse" | "same") | null;
+        };
+        /**
          * Rival
          * @description Another fix for the same feedback (a cheap baseline, another strength), measured like the one reported.
          */
@@ -2325,6 +2901,23 @@ export interface components {
             progress: components["schemas"]["Progress"];
         };
         /**
+         * Sentence
+         * @description A sentence of an example: some of its words, by number.
+         */
+        Sentence: {
+            /** Words */
+            words: number[];
+            /**
+             * Part
+             * @enum {string}
+             */
+            part: "text" | "pair";
+            /** Rationale */
+            rationale: number[];
+            /** Weight */
+            weight: number;
+        };
+        /**
          * Span
          * @description Characters `start` to `end` (exclusive, in code points) of one part of an example.
          */
@@ -2339,6 +2932,20 @@ export interface components {
              * @enum {string}
              */
             part: "text" | "pair";
+        };
+        /**
+         * Step
+         * @description One change on the way to a flip, and what the model says after it.
+         */
+        Step: {
+            /** Edits */
+            edits: components["schemas"]["Edit"][];
+            after: components["schemas"]["Prediction"];
+            /**
+             * Alternatives
+             * @default []
+             */
+            alternatives: components["schemas"]["Alternative"][];
         };
         /**
          * Team
@@ -10117,6 +10724,1230 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    flips_api_projects__project__flips_get: {
+        parameters: {
+            query?: {
+                place?: number | null;
+                revision?: string | null;
+                method?: string | null;
+                flips?: boolean | null;
+                rated?: boolean | null;
+                waiting?: boolean | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlipPage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    search_api_projects__project__flips_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewFlips"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    methods_api_projects__project__flips_methods_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlipOffer"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    chart_api_projects__project__flips_chart_get: {
+        parameters: {
+            query?: {
+                revision?: string | null;
+            };
+            header?: never;
+            path: {
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlipChart"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    export_api_projects__project__flips_export_get: {
+        parameters: {
+            query?: {
+                format?: "jsonl";
+                revision?: string | null;
+            };
+            header?: never;
+            path: {
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    flip_api_projects__project__flips__id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlipView"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    risk_api_projects__project__risk_get: {
+        parameters: {
+            query?: {
+                revision?: string | null;
+                width?: number;
+            };
+            header?: never;
+            path: {
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RiskView"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+            /** @description Insufficient Storage */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    desk_api_projects__project__examples__place__flips_get: {
+        parameters: {
+            query?: {
+                label?: string | null;
+                predicted?: string | null;
+                correct?: boolean | null;
+                min_confidence?: number | null;
+                max_confidence?: number | null;
+                contains?: string | null;
+                word?: string | null;
+                min_words?: number | null;
+                max_words?: number | null;
+                split?: string | null;
+                group?: string | null;
+                state?: ("pending" | "draft" | "done" | "skipped" | "flagged") | null;
+                disagreement?: boolean | null;
+                noted?: boolean | null;
+                sort?: "order" | "least_confident" | "most_confident";
+                explained?: string | null;
+                rationale?: string;
+                revision?: string | null;
+            };
+            header?: never;
+            path: {
+                place: number;
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlipDesk"];
+                };
             };
             /** @description Bad Request */
             400: {

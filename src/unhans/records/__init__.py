@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -32,7 +32,9 @@ from unhans.feedback import (
 )
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import ExplanationTable, WordOrder, word_row
-from unhans.records.judging import FeedbackLog
+from unhans.records.flip_views import FlipViews
+from unhans.records.flipping import FlipTable, KnownFlips, by_flip
+from unhans.records.judging import FeedbackLog, check_answer
 from unhans.records.parts import Parts, count_parts, divide, texts_with
 from unhans.records.revising import (
     CurveTable,
@@ -46,6 +48,7 @@ from unhans.records.revising import (
     tree,
     vote_use,
 )
+from unhans.risk import assess
 from unhans.shapes import (
     Agreement,
     Disagreement,
@@ -71,7 +74,19 @@ from unhans.shapes import (
 from unhans.store import Store
 from unhans.store.schema import settings
 from unhans.text import Words, visible_form
-from unhans.types import Feedback, Relabel, Report, Review, Revision, WordVote, from_json
+from unhans.types import (
+    Answer,
+    Counterfactual,
+    Feedback,
+    FlipRating,
+    Relabel,
+    Report,
+    Review,
+    Revision,
+    Risk,
+    WordVote,
+    from_json,
+)
 
 FACTS = "project.json"
 FORMAT = 2
@@ -91,7 +106,7 @@ class Records:
         self.table = ExampleTable(store)
         self.explained = ExplanationTable(store)
         self.log = FeedbackLog(store, self.table)
-        self.reports, self.curves = ReportTable(store), CurveTable(store)
+        self.reports, self.curves, self.flip_table = ReportTable(store), CurveTable(store), FlipTable(store)
         self._current: tuple[tuple[int, int], Revision] | None = None  # with the pointer that said so
 
     @classmethod
@@ -160,6 +175,15 @@ class Records:
         """The revision of this name, published or proposed; `NotFound` if there is none that is whole."""
         version = self.models.get(name)
         return _revision(version.facts, version.name)
+
+    def revision_id(self, given: str | None = None) -> str:
+        """The id of a revision, published or proposed, by its id or name; without one, of the revision in use."""
+        if given is None or given == self.current.id:
+            return self.current.id
+        found = next((revision.id for name, revision in self._listed() if given in (name, revision.id)), None)
+        if found is None:
+            raise NotFound("There is no such revision of the model.")
+        return found
 
     # -- settings
 
@@ -256,6 +280,20 @@ class Records:
             following=after,
         )
 
+    def check(self, says: Answer, revision: str) -> str | None:
+        """Refuse an answer about what is not there; the hash of the text that it is about, if it is about one."""
+        if isinstance(says, FlipRating):
+            stored = self.flip_table.some([says.counterfactual]).get(says.counterfactual)
+            check_answer(says, None, self.labels, flip=stored is not None)
+            assert stored is not None
+            if stored.flip.before.revision != revision:
+                raise BadOption("This text was rewritten for another revision of the model. Reload it.")
+            return stored.text_hash
+        named = says.example if isinstance(says, WordVote | Relabel | Review) else None
+        found = self.table.find([named]).get(named) if named is not None else None
+        check_answer(says, found[1] if found else None, self.labels)
+        return found[1].text_hash if found else None
+
     def opinion(self, entry: Feedback, text_hash: str | None = None) -> Opinion:
         """An entry with whether it still fits."""
         return Opinion(entry, stale_reason(entry, text_hash=text_hash, revision=self.current.id))
@@ -329,6 +367,41 @@ class Records:
             by_day=tuple((day, author, n) for (day, author), n in sorted(days.items())),
             seconds=tuple(seconds[-_SECONDS_SHOWN:]),
         )
+
+    # -- flipping
+
+    def flip_views(self, author: str, *, sees_others: bool) -> FlipViews:
+        """Counterfactuals as somebody may see them."""
+        return FlipViews(self, author, sees_others)
+
+    def flips(self, revision: str | None = None) -> list[Counterfactual]:
+        """The counterfactuals of a revision, by its id or name, or of the one in use, in the order they were found."""
+        return [stored.flip for stored in self.flip_table.all(self.revision_id(revision))]
+
+    def risk(self, revision: str | None = None, *, width: float = 0.5, author: str | None = None) -> Risk:
+        """What people's ratings of a revision's flips come to; with `author`, that person's ratings.
+
+        `width` is that of the interval that is wished for: the risk says how many more ratings it takes.
+        """
+        chosen = self.revision_id(revision)
+        ratings = self.log.opinions(author=author, kinds=("flip_rating",))
+        rated = self.flip_table.some(by_flip(ratings))
+        flips = {id_: one.flip for id_, one in rated.items() if one.flip.before.revision == chosen}
+        about = self.table.find([flip.example for flip in flips.values()])
+        groups = {id_: example.group for id_, (_, example) in about.items()}
+        found = assess((one for one in ratings if _flip_of(one) in flips), flips, groups=groups, width=width)
+        return replace(found, revision=chosen)
+
+    def parent_of(self, revision: str) -> str | None:
+        """The id of the revision that a revision was made from, if it was and if that is still there."""
+        known = {one.id: one for _, one in self._listed()}
+        parent = known[revision].parent if revision in known else None
+        return parent if parent in known else None
+
+    def known_flips(self) -> KnownFlips:
+        """The ways to look for flips, as a process that had them loaded described them."""
+        found = self.setting("flips")
+        return KnownFlips() if found is None else TypeAdapter(KnownFlips).validate_python(found)
 
     # -- fixing
 
@@ -558,6 +631,10 @@ def _cannot_fix(known: KnownFixes, train: int) -> str:
             "No labelled example is for training. Add labelled examples, in a split called train if there are splits."
         )
     return ""
+
+
+def _flip_of(entry: Feedback) -> str | None:
+    return entry.says.counterfactual if isinstance(entry.says, FlipRating) else None
 
 
 def _label_of(entry: Feedback) -> str | None:

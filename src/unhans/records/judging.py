@@ -20,7 +20,7 @@ from unhans.shapes import Filter, History, NextPlace, Progress, State
 from unhans.store import Store, batches
 from unhans.store.schema import examples, feedback, opinions, reservations
 from unhans.text import Words, visible_form
-from unhans.types import Answer, Example, Feedback, Relabel, Review, Ruling, WordVote, from_json, to_json
+from unhans.types import Answer, Example, Feedback, FlipRating, Relabel, Review, Ruling, WordVote, from_json, to_json
 
 RESERVED_SECONDS = 15 * 60
 _HISTORY = 100
@@ -166,9 +166,10 @@ class FeedbackLog:
         author: str | None = None,
         example: str | None = None,
         words: Sequence[str] | None = None,
+        subjects: Sequence[str] | None = None,
         kinds: Sequence[str] = (),
     ) -> list[Feedback]:
-        """What people think now: all of it, one person's, about one example, or about some words everywhere."""
+        """What people think now: all of it, one person's, about one example, some words everywhere or questions."""
         query = sa.select(feedback.c.entry).join(opinions, opinions.c.feedback == feedback.c.id)
         if author is not None:
             query = query.where(opinions.c.author == author)
@@ -178,6 +179,8 @@ class FeedbackLog:
             query = query.where(
                 opinions.c.example.is_(None), opinions.c.word.in_([visible_form(word) for word in words])
             )
+        if subjects is not None:
+            query = query.where(opinions.c.subject.in_(subjects))
         if kinds:
             query = query.where(opinions.c.kind.in_(kinds))
         with self._store.read() as connection:
@@ -360,14 +363,18 @@ def new_id() -> str:
     return secrets.token_hex(12)
 
 
-def check_answer(answer: Answer, example: Example | None, labels: Sequence[str]) -> None:
-    """Refuse an answer about something that is not there; `example` is what it names, if that exists."""
+def check_answer(answer: Answer, example: Example | None, labels: Sequence[str], *, flip: bool = False) -> None:
+    """Refuse an answer about something that is not there; `example` and `flip` tell what it names, if that exists."""
     if _example_of(answer) is not None and example is None:
         raise NotFound("There is no such example.")
-    if isinstance(answer, WordVote | Relabel) and answer.label not in labels:
+    named = answer.label if isinstance(answer, WordVote | Relabel | FlipRating) else None
+    if named is not None and named not in labels:
         raise BadOption("The model has no such label.")
     if isinstance(answer, WordVote):
         _check_vote(answer, example)
+    elif isinstance(answer, FlipRating):
+        if not flip:
+            raise NotFound("There is no such rewritten text.")
     elif not isinstance(answer, Relabel | Review | Ruling):
         raise NotFound("There is nothing of that name to judge.")
 

@@ -60,8 +60,8 @@ def fix(given: NewFix, seat: Manager, here: Here) -> Job:
     chosen = _known_fix(given.fix, known)
     for rival in given.rivals:
         _known_fix(rival, known)
-    _check_options(given.options, chosen.method.options, given.fix)
-    _check_options(given.training, found.training, "training")
+    check_options(given.options, chosen.method.options, given.fix)
+    check_options(given.training, found.training, "training")
     if given.strengths and "strength" not in {option.name for option in chosen.method.options}:
         raise BadOption(f"{given.fix} has no strength that could be varied.")
     if not chosen.answers:
@@ -157,7 +157,8 @@ def _known_fix(name: str, known: Mapping[str, FixMethod]) -> FixMethod:
     return known[name]
 
 
-def _check_options(given: Mapping[str, Any] | None, known: tuple[MethodOption, ...], of: str) -> None:
+def check_options(given: Mapping[str, Any] | None, known: tuple[MethodOption, ...], of: str) -> None:
+    """Refuse options that do not exist or whose values do not fit."""
     options = {o.name: Option(o.name, o.kind, o.default, o.choices) for o in known}  # type: ignore[arg-type]
     for name, value in (given or {}).items():
         if name not in options:

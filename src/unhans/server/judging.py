@@ -22,7 +22,7 @@ from unhans.exchange import (
     write_rationales,
 )
 from unhans.records.examples import MAX_EXAMPLES
-from unhans.records.judging import Stored, check_answer, new_id
+from unhans.records.judging import Stored, new_id
 from unhans.server.identity import Manager, Member, Seat
 from unhans.server.projects import attachment
 from unhans.shapes import (
@@ -57,7 +57,7 @@ _REFUSED_SHOWN = 100
 def examples(query: Annotated[ListQuery, Query()], seat: Member) -> ExamplePage:
     """A page of examples that fit a filter."""
     return seat.records.table.page(
-        _filter(query, seat),
+        narrowed(query, seat),
         revision=seat.records.current.id,
         author=seat.user.name,
         sort=query.sort,
@@ -74,7 +74,7 @@ def example(place: Place, query: Annotated[ViewQuery, Query()], seat: Member) ->
         author=seat.user.name,
         sees_others=seat.sees_others,
         explained=query.explained,
-        wanted=_filter(query, seat),
+        wanted=narrowed(query, seat),
         sort=query.sort,
     )
 
@@ -84,7 +84,7 @@ def next_example(given: NextRequest, seat: Member) -> NextPlace:
     """Reserve the next example that needs me."""
     return seat.records.log.next_place(
         seat.user.name,
-        _filter(given.filter, seat),
+        narrowed(given.filter, seat),
         revision=seat.records.current.id,
         overlap=seat.records.settings.overlap,
         after=given.after,
@@ -97,9 +97,7 @@ def answer(given: NewFeedback, seat: Member) -> Saved:
     records, says = seat.records, given.says
     if isinstance(says, Ruling) and not seat.manages:
         raise NotAllowed("Only managers of this project settle disagreements.")
-    named = says.example if isinstance(says, WordVote | Relabel | Review) else None
-    found = records.table.find([named]).get(named) if named is not None else None
-    check_answer(says, found[1] if found else None, records.labels)
+    about = records.check(says, given.revision)
     if given.revision != records.current.id and given.revision not in {one.id for one in records.revisions}:
         raise NotFound("There is no such revision of the model. Reload the page.")
     entry = Feedback(
@@ -108,7 +106,7 @@ def answer(given: NewFeedback, seat: Member) -> Saved:
         author=seat.user.name,
         at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         revision=given.revision,
-        text_hash=given.text_hash if found else None,
+        text_hash=given.text_hash if about else None,
         seconds=given.seconds,
     )
     return _saved(seat, records.log.add(entry, key=given.key, expects=given.expects))
@@ -201,7 +199,7 @@ def team(seat: Manager) -> Team:
     return seat.records.team()
 
 
-def _filter(query: Filter, seat: Seat) -> Filter:
+def narrowed(query: Filter, seat: Seat) -> Filter:
     """The filter in a longer query, as far as this person may narrow."""
     if query.disagreement is not None and not seat.sees_others:
         raise NotAllowed("Judging is blind here: where others disagree is for managers to see.")
@@ -239,10 +237,8 @@ def _import(file: BinaryIO, format: ExchangeFormat, seat: Seat) -> Imported:
             if isinstance(one, Refusal):
                 refused.append(str(one))
                 continue
-            named = one.says.example if _names_example(one) else None
-            example = records.table.find([named]).get(named) if named is not None else None
             try:
-                check_answer(one.says, example[1] if example else None, records.labels)
+                records.check(one.says, one.revision)
             except UnhansError as error:
                 refused.append(f"{one.id}: {error}")
             else:

@@ -181,6 +181,39 @@ curves = Table(  # losses of a training while it runs
     Column("curve", Text, nullable=False),
 )
 
+flips = Table(
+    "flips",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", _Bytes, nullable=False, unique=True),
+    Column("place", Integer, ForeignKey("examples.place"), nullable=False),
+    Column("text_hash", _Bytes, nullable=False),  # of the original
+    Column("revision", _Bytes, nullable=False),
+    Column("method", _Bytes, nullable=False),
+    Column("target", _Bytes),
+    Column("before", _Bytes, nullable=False),  # labels
+    Column("after", _Bytes, nullable=False),
+    Column("probability", Float, nullable=False),  # of the label after
+    Column("edits", Integer, nullable=False),
+    Column("words", Integer, nullable=False),  # of the original
+    Column("similarity", Float),
+    Column("perplexity", Float),
+    Column("flips", Boolean, nullable=False),
+    Column("by", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+    Column("flip", Text, nullable=False),  # the noun
+    Index("flips_by_place", "revision", "place", "number"),
+    Index("flips_by_number", "revision", "number"),
+)
+
+flip_searches = Table(  # what was found for whom: the same search is not done twice
+    "flip_searches",
+    metadata,
+    Column("asked", _Bytes, primary_key=True),  # fingerprint of all that a search depends on but the example
+    Column("place", Integer, ForeignKey("examples.place"), primary_key=True),
+    Column("found", Text, nullable=False),  # ids
+)
+
 settings = Table(
     "settings",
     metadata,

@@ -1,0 +1,314 @@
+"""Counterfactuals in tables: what was found for which search, and how people rated it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from unhans.errors import BadOption, NotFound
+from unhans.records.cursors import decode, encode
+from unhans.records.revising import now
+from unhans.shapes import FlipDot, FlipQuery, Method, MethodOption
+from unhans.store import Store, batches
+from unhans.store.schema import flip_searches, flips, opinions
+from unhans.text import Words
+from unhans.types import Counterfactual, Edit, Example, Feedback, FlipRating, OptionValue, Recipe, from_json, to_json
+
+CHART = 3000  # dots: more cannot be told apart
+NOT_KNOWN = (
+    "The ways to look for flips are not known here yet. Have the examples predicted once with this version of unhans."
+)
+
+
+@dataclass(frozen=True)
+class KnownFlips:
+    """The ways to look for flips, as a process that had them loaded described them."""
+
+    methods: tuple[Method, ...] = ()
+    search: tuple[MethodOption, ...] = ()
+    rationales: tuple[Method, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All that a search for flips depends on, but the example: the same search finds the same."""
+
+    revision: str
+    recipe: Recipe
+    search: tuple[tuple[str, OptionValue], ...]
+    target: str | None
+    keep: int
+    editable: tuple[int, ...] | str | None = None  # positions, or what they were chosen by
+    reads: tuple[int, ...] | str | None = None
+    start: tuple[Edit, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """A fingerprint; equal in every process."""
+        told = asdict(self) | {"recipe": self.recipe.key, "search": sorted(self.search)}
+        return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class StoredFlip:
+    """A counterfactual with its place in the project."""
+
+    number: int
+    place: int
+    text_hash: str  # of the original, when it was rewritten
+    flip: Counterfactual
+    by: str
+    at: str
+
+
+class FlipTable:
+    """Counterfactuals of all revisions. One that is found again stays as it was first found: people rated that."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # -- writing
+
+    def keep(self, asked: Asked, by: str, found: Sequence[tuple[int, Example, Sequence[Counterfactual]]]) -> None:
+        """Store what a search found for some examples, each with its place, all in one step."""
+        self._store.write(partial(self._add, asked, by, found))
+
+    def _add(
+        self,
+        asked: Asked,
+        by: str,
+        found: Sequence[tuple[int, Example, Sequence[Counterfactual]]],
+        connection: Connection,
+    ) -> None:
+        self._store.lock(connection, "flips")
+        places = [place for place, _, _ in found]
+        done = set(connection.execute(_searched(asked, places).with_only_columns(flip_searches.c.place)).scalars())
+        new = [one for one in found if one[0] not in done]
+        rows = {flip.id: _row(place, example, flip, by) for place, example, own in new for flip in own}
+        known = sa.select(flips.c.id).where(flips.c.id.in_(list(rows)))
+        for id_ in connection.execute(known).scalars().all():
+            del rows[id_]
+        if rows:
+            connection.execute(flips.insert(), list(rows.values()))
+        told = [
+            {"asked": asked.id, "place": place, "found": json.dumps([flip.id for flip in own])} for place, _, own in new
+        ]
+        if told:
+            connection.execute(flip_searches.insert(), told)
+
+    # -- reading
+
+    def found(self, asked: Asked, places: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """For which of these places this was looked for already, and the ids of what was found."""
+        known: dict[int, tuple[str, ...]] = {}
+        with self._store.read() as connection:
+            for some in batches(places, 500):
+                for row in connection.execute(_searched(asked, some)):
+                    known[row.place] = tuple(json.loads(row.found))
+        return known
+
+    def one(self, id_: str) -> StoredFlip:
+        """The counterfactual of this id."""
+        found = self.some([id_]).get(id_)
+        if found is None:
+            raise NotFound("There is no such rewritten text.")
+        return found
+
+    def some(self, ids: Iterable[str]) -> dict[str, StoredFlip]:
+        """Those that are there, by their ids, in the order they were stored."""
+        rows: list[Any] = []
+        with self._store.read() as connection:
+            for some in batches(dict.fromkeys(ids), 500):
+                rows += connection.execute(sa.select(flips).where(flips.c.id.in_(some))).all()
+        return {row.id: _stored(row) for row in sorted(rows, key=lambda row: int(row.number))}
+
+    def all(self, revision: str | None = None) -> Iterator[StoredFlip]:
+        """Those of a revision, or of all, in the order they were stored."""
+        query = sa.select(flips).order_by(flips.c.number)
+        if revision is not None:
+            query = query.where(flips.c.revision == revision)
+        with self._store.read() as connection:
+            for row in connection.execution_options(yield_per=200).execute(query):
+                yield _stored(row)
+
+    def count(self, revision: str) -> int:
+        """How many a revision has."""
+        query = sa.select(sa.func.count()).select_from(flips).where(flips.c.revision == revision)
+        with self._store.read() as connection:
+            found: int = connection.execute(query).scalar_one()
+        return found
+
+    def newest(self, place: int, revision: str, limit: int) -> list[StoredFlip]:
+        """Those of an example, newest first."""
+        query = sa.select(flips).where(flips.c.revision == revision, flips.c.place == place)
+        with self._store.read() as connection:
+            return [_stored(row) for row in connection.execute(query.order_by(flips.c.number.desc()).limit(limit))]
+
+    def page(
+        self, wanted: FlipQuery, *, revision: str, author: str, overlap: int
+    ) -> tuple[list[StoredFlip], str | None, int]:
+        """Those that fit, where to go on, and how many there are."""
+        query = sa.select(flips).where(*_conditions(wanted, revision, author, overlap))
+        with self._store.read() as connection:
+            total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+            if wanted.cursor is not None:
+                query = query.where(flips.c.number > decode(wanted.cursor)[1])
+            rows = connection.execute(query.order_by(flips.c.number).limit(wanted.limit + 1)).all()
+        onward = encode(0, rows[wanted.limit - 1].number) if len(rows) > wanted.limit else None
+        return [_stored(row) for row in rows[: wanted.limit]], onward, total
+
+    def chart(self, revision: str, author: str, most: int = CHART) -> tuple[tuple[FlipDot, ...], int]:
+        """Each as a dot, the newest ones, oldest first; and how many there are."""
+        mine = _rated_by(author).label("rated")
+        columns = [c for c in flips.c if c.name != "flip"]
+        query = sa.select(*columns, mine).where(flips.c.revision == revision).order_by(flips.c.number.desc())
+        with self._store.read() as connection:
+            rows = connection.execute(query.limit(most)).all()
+        return tuple(_dot(row) for row in reversed(rows)), self.count(revision)
+
+
+# -- what is told of them
+
+
+def check_edits(example: Example, edits: Sequence[Edit]) -> None:
+    """Refuse edits that are not of this example."""
+    words = Words(example).strings
+    for edit in edits:
+        if not 0 <= edit.position < len(words) or words[edit.position] != edit.old:
+            raise BadOption("The example has no such word there. Reload it: its text may have changed.")
+    if len({edit.position for edit in edits}) < len(edits):
+        raise BadOption("Two changes are about the same word. Give one for each word.")
+
+
+def dataset_line(stored: StoredFlip, original: Example, ratings: Iterable[Feedback]) -> dict[str, Any]:
+    """A counterfactual with all that somebody needs who takes it elsewhere."""
+    flip = stored.flip
+    told: dict[str, Any] = json.loads(to_json(flip))
+    return {
+        "id": flip.id,
+        "example": original.id,
+        "text": original.text,
+        "pair": original.pair,
+        "label": original.label,
+        "group": original.group,
+        "split": original.split,
+        "edits": told["edits"],
+        "edited_text": flip.text,
+        "edited_pair": flip.pair,
+        "labels": told["before"]["labels"],
+        "before": {"label": flip.before.label, "probabilities": told["before"]["probabilities"]},
+        "after": {"label": flip.after.label, "probabilities": told["after"]["probabilities"]},
+        "target": flip.target,
+        "flips": flip.flips,
+        "perplexity": flip.perplexity,
+        "similarity": flip.similarity,
+        "recipe": told["recipe"],
+        "revision": flip.before.revision,
+        "by": stored.by,
+        "at": stored.at,
+        "ratings": [_rating(one) for one in ratings if isinstance(one.says, FlipRating)],
+    }
+
+
+def by_flip(ratings: Iterable[Feedback]) -> Mapping[str, list[Feedback]]:
+    """Ratings by the id of what they rate."""
+    found: dict[str, list[Feedback]] = {}
+    for one in ratings:
+        if isinstance(one.says, FlipRating):
+            found.setdefault(one.says.counterfactual, []).append(one)
+    return found
+
+
+def _rating(entry: Feedback) -> dict[str, Any]:
+    assert isinstance(entry.says, FlipRating)
+    says = entry.says
+    return {
+        "author": entry.author,
+        "plausible": says.plausible,
+        "meaningful": says.meaningful,
+        "agrees": says.agrees,
+        "label": says.label,
+        "at": entry.at,
+    }
+
+
+# -- inside queries
+
+
+def _searched(asked: Asked, places: Sequence[int]) -> sa.Select[Any]:
+    return sa.select(flip_searches).where(flip_searches.c.asked == asked.id, flip_searches.c.place.in_(places))
+
+
+def _conditions(wanted: FlipQuery, revision: str, author: str, overlap: int) -> Iterator[sa.ColumnElement[bool]]:
+    yield flips.c.revision == revision
+    if wanted.place is not None:
+        yield flips.c.place == wanted.place
+    if wanted.method is not None:
+        yield flips.c.method == wanted.method
+    if wanted.flips is not None:
+        yield flips.c.flips.is_(wanted.flips)
+    if wanted.rated is not None:
+        yield _rated_by(author) if wanted.rated else ~_rated_by(author)
+    if wanted.waiting is not None:
+        people = sa.select(sa.func.count()).where(opinions.c.subject == _subject()).scalar_subquery()
+        needs = sa.and_(~_rated_by(author), people < overlap)
+        yield needs if wanted.waiting else ~needs
+
+
+def _rated_by(author: str) -> sa.ColumnElement[bool]:
+    return sa.exists().where(opinions.c.author == author, opinions.c.subject == _subject())
+
+
+def _subject() -> sa.ColumnElement[str]:
+    """The question that `feedback.subject_of` makes of a rating; ids are plain, so nothing in them is escaped."""
+    return sa.literal('["flip_rating","') + flips.c.id + sa.literal('"]')
+
+
+def _row(place: int, example: Example, flip: Counterfactual, by: str) -> dict[str, Any]:
+    return {
+        "id": flip.id,
+        "place": place,
+        "text_hash": example.text_hash,
+        "revision": flip.before.revision,
+        "method": flip.recipe.name,
+        "target": flip.target,
+        "before": flip.before.label,
+        "after": flip.after.label,
+        "probability": flip.after.confidence,
+        "edits": len(flip.edits),
+        "words": len(Words(example)),
+        "similarity": flip.similarity,
+        "perplexity": flip.perplexity,
+        "flips": flip.flips,
+        "by": by,
+        "at": now(),
+        "flip": to_json(flip),
+    }
+
+
+def _stored(row: Any) -> StoredFlip:
+    return StoredFlip(row.number, row.place, row.text_hash, from_json(Counterfactual, row.flip), row.by, row.at)
+
+
+def _dot(row: Any) -> FlipDot:
+    return FlipDot(
+        id=row.id,
+        place=row.place,
+        method=row.method,
+        before=row.before,
+        after=row.after,
+        probability=row.probability,
+        edits=row.edits,
+        share=row.edits / max(1, row.words),
+        similarity=row.similarity,
+        perplexity=row.perplexity,
+        flips=row.flips,
+        rated=bool(row.rated),
+    )
