@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers as hf
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 import tiny
@@ -335,3 +336,176 @@ def test_texts_of_a_classifiers_own_data_can_be_fitted_on_and_filled(tmp_path: P
     model = LanguageModel.fit(stories()[:100], encoder=folder, schedule=Schedule(epochs=1, learning_rate=1e-3))
     ((fillers,),) = model.fill([hidden(stories()[0], 2)], k=5)
     assert len(fillers) == 5
+
+
+# -- how likely a text is
+
+
+def guesses(folder: Path, *parts: str, together: tuple[int, ...] | None = None) -> list[float]:
+    """Log-probability of each token of a text, hidden alone (or of these, hidden together), straight from transformers.
+
+    Token numbers count from the first one of the text, control tokens left out.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    inputs = tokenizer(
+        *parts, truncation=True, max_length=tiny.LIMIT, return_tensors="pt", return_special_tokens_mask=True
+    )
+    own = [n for n, control in enumerate(inputs.pop("special_tokens_mask")[0].tolist()) if not control]
+    found = []
+    for hidden_now in [[n] for n in own] if together is None else [[own[n] for n in together]]:
+        ids = inputs["input_ids"].clone()
+        ids[0, hidden_now] = tokenizer.mask_token_id
+        with torch.no_grad():
+            lines = model(**{**inputs, "input_ids": ids}).logits[0].log_softmax(-1)
+        found.extend(float(lines[n, inputs["input_ids"][0, n]]) for n in hidden_now)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_texts_likelihood_is_the_mean_over_tokens_hidden_one_at_a_time(folders: Any, kind: str) -> None:
+    folder, model = folders(kind), LanguageModel.open(folders(kind))
+    texts = [TEXT, "soup", ("The soup was cold", "the film was good"), tiny.SENTENCES[3]]
+    found = model.log_likelihoods(texts)
+    for text, value in zip(texts, found, strict=True):
+        wanted = guesses(folder, *([text] if isinstance(text, str) else text))
+        assert value == pytest.approx(sum(wanted) / len(wanted), rel=1e-4, abs=1e-5)
+
+
+def test_a_text_without_words_has_no_likelihood(folders: Any) -> None:
+    model = LanguageModel.open(folders("bert"))
+    assert model.log_likelihoods(["", " \u200b ", ("", "")]) == [None, None, None]
+    assert model.log_likelihoods([]) == []
+    (some,) = model.log_likelihoods([("", "soup")])
+    assert some == pytest.approx(guesses(folders("bert"), "", "soup")[0], rel=1e-4)
+
+
+def test_of_a_text_that_is_too_long_what_is_read_counts(folders: Any) -> None:
+    long = " ".join(["the soup was cold and"] * 12)
+    (found,) = LanguageModel.open(folders("bert")).log_likelihoods([long])
+    wanted = guesses(folders("bert"), long)
+    assert len(wanted) == tiny.LIMIT - 2
+    assert found == pytest.approx(sum(wanted) / len(wanted), rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta_v2"])
+def test_the_company_of_other_texts_does_not_matter_to_likelihoods(folders: Any, kind: str) -> None:
+    model = LanguageModel.open(folders(kind))
+    together = model.log_likelihoods([*tiny.SENTENCES[:6], tiny.SENTENCES[0]])
+    alone = [model.log_likelihoods([text])[0] for text in tiny.SENTENCES[:6]]
+    assert together[:6] == pytest.approx(alone, rel=1e-4)
+    assert together[6] == together[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_is_judged_with_all_its_tokens_hidden_at_once(folders: Any, kind: str) -> None:
+    folder, model = folders(kind), LanguageModel.open(folders(kind))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    text, pair = "The soups was wonderful", ("The soup was cold", "the films was good")
+    asked = [(text, 1), (text, 3), (pair, 5)]
+    for (whole, number), value in zip(asked, model.word_log_probs(asked), strict=True):
+        parts = [whole] if isinstance(whole, str) else list(whole)
+        owners = [n for m in range(len(parts)) for n in _words_of_tokens(tokenizer, parts, m)]
+        wanted = guesses(folder, *parts, together=tuple(n for n, owner in enumerate(owners) if owner == number))
+        assert value == pytest.approx(sum(wanted) / len(wanted), rel=1e-4, abs=1e-5)
+
+
+def _words_of_tokens(tokenizer: Any, parts: list[str], number: int) -> list[int]:
+    """The word under each token of one part, by character offsets; words are counted over both parts."""
+    found = tokenizer(parts[number], add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    before = len(" ".join(parts[:number]).split())
+    return [before + len(parts[number][:end].split()) - 1 for _, end in found]
+
+
+def test_a_word_beyond_the_limit_is_judged_among_those_around_it(folders: Any) -> None:
+    model = LanguageModel.open(folders("bert"))
+    filler = ["soup"] * 40
+    long = " ".join([*filler[:35], "waiter", *filler[:35]])
+    window, place = model.around(long, 35)
+    assert len(window.split()) == tiny.LIMIT - 2
+    assert window.split()[place] == "waiter"
+    assert model.word_log_probs([(long, 35), (("the film", long), 37)]) == pytest.approx(
+        [model.word_log_probs([(window, place)])[0]] * 2
+    )
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "albert"])
+def test_what_stands_around_a_word_fits_and_is_as_much_as_fits(folders: Any, kind: str) -> None:
+    model = LanguageModel.open(folders(kind))
+    long = " ".join(tiny.SENTENCES)
+    for at, word in enumerate(Words(long).strings):
+        shorter, place = model.around(long, at)
+        assert shorter in long
+        assert Words(shorter).strings[place] == word
+        (row,) = model.tokens.rows([as_variant(shorter)])
+        assert not row.cut
+        assert tiny.LIMIT - 12 < len(row) <= tiny.LIMIT  # the next word would not have fitted
+    assert model.around("the soup", 1) == ("the soup", 1)
+    assert model.around("the cold soup", 1, room=0) == ("cold", 0)
+
+
+def test_a_word_that_is_not_there_is_refused(folders: Any) -> None:
+    model = LanguageModel.open(folders("bert"))
+    for text, number in (("soup", 1), ("", 0), ("soup", -1)):
+        with pytest.raises(BadOption, match=f"no word {number}"):
+            model.word_log_probs([(text, number)])
+    assert model.word_log_probs([]) == []
+
+
+def test_what_was_learnt_is_likelier_than_what_was_not(fitted: LanguageModel) -> None:
+    right, wrong = fitted.log_likelihoods(
+        ["the white dog eats rice in the garden", "the white rice dog eats in the garden"]
+    )
+    assert right > wrong  # type: ignore[operator]
+    good, bad = fitted.word_log_probs([("the white dog eats rice", 2), ("the white eats eats rice", 2)])
+    assert good > bad + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_texts_embedding_is_the_mean_of_the_last_layer(folders: Any, kind: str) -> None:
+    folder, model = folders(kind), LanguageModel.open(folders(kind))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    base = AutoModelForMaskedLM.from_pretrained(folder).eval().base_model
+    texts: list[Any] = [TEXT, "soup", "", ("The soup was cold", "the film was good"), " ".join(["soup"] * 40)]
+    found = model.embed(texts)
+    assert found.shape == (5, 32)
+    for text, line in zip(texts, found, strict=True):
+        parts = [text] if isinstance(text, str) else list(text)
+        inputs = tokenizer(*parts, truncation=True, max_length=tiny.LIMIT, return_tensors="pt")
+        with torch.no_grad():
+            wanted = base(**inputs).last_hidden_state[0].mean(0)
+        assert line == pytest.approx(wanted.tolist(), rel=1e-3, abs=1e-4)
+    assert model.embed([]).shape == (0, 32)
+
+
+def test_a_slow_tokenizer_serves_as_well() -> None:
+    tokenizer = hf.ByT5Tokenizer(model_max_length=64, mask_token="<mask>")
+    built = tiny.model("bert", tokenizer=tokenizer, head="MaskedLM", max_position_embeddings=64)
+    model = LanguageModel(built, tokenizer, 64)
+    assert not tokenizer.is_fast
+    whole, nothing = model.log_likelihoods(["the soup", ""])
+    ids = tokenizer("the soup")["input_ids"]
+    wanted = []
+    for at in range(len(ids) - 1):
+        masked = torch.tensor([[*ids[:at], tokenizer.mask_token_id, *ids[at + 1 :]]])
+        with torch.no_grad():
+            wanted.append(float(built(masked).logits[0].log_softmax(-1)[at, ids[at]]))
+    assert whole == pytest.approx(sum(wanted) / len(wanted), rel=1e-4)
+    assert nothing is None
+    assert model.word_log_probs([("the soup", 1)])[0] < 0
+    assert model.embed(["the soup", ""]).shape == (2, 32)
+
+
+def test_measuring_tells_its_progress_and_can_be_stopped(folders: Any) -> None:
+    model = LanguageModel.open(folders("bert"))
+    for measure, asked in (
+        (model.log_likelihoods, tiny.SENTENCES),
+        (model.embed, tiny.SENTENCES),
+        (model.word_log_probs, [(text, 1) for text in tiny.SENTENCES[:6]]),
+    ):
+        told: list[tuple[int, int]] = []
+        measure(asked, progress=lambda done, total, told=told: told.append((done, total)))  # type: ignore[operator]
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+        with pytest.raises(Cancelled):
+            measure(asked, cancelled=lambda: True)  # type: ignore[operator]
