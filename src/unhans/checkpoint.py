@@ -92,13 +92,21 @@ def open_tokenizer(folder: Path) -> tuple[Any, int]:
 
 def save_folder(folder: str | Path, model: Any, tokenizer: Any) -> Path:
     """Write a folder that Hugging Face, and this door, can load again: whole or not at all, never over another."""
+    with whole_folder(folder) as partial:
+        write_files(partial, model, tokenizer)
+    return Path(folder)
+
+
+@contextmanager
+def whole_folder(folder: str | Path) -> Iterator[Path]:
+    """A folder to write into, which gets its name when all is written, or is gone; never over another."""
     target = Path(folder)
     if target.exists():
         raise BadModel(f"{target} exists already. Nothing was written; choose a new folder.")
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
-        write_files(partial, model, tokenizer)
+        yield partial
         for path in partial.rglob("*"):
             if path.is_file():
                 with path.open("rb") as file:
@@ -108,7 +116,6 @@ def save_folder(folder: str | Path, model: Any, tokenizer: Any) -> Path:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    return target
 
 
 def write_files(folder: Path, model: Any, tokenizer: Any) -> None:

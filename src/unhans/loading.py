@@ -10,6 +10,7 @@ from unhans.black_boxes import HttpClassifier, OnnxClassifier, PredictFunction, 
 from unhans.checkpoint import check_classifier, token_limit
 from unhans.errors import BadModel, BadOption
 from unhans.model import Classifier, TransformerClassifier
+from unhans.select_then_predict import SelectThenPredict, is_select_then_predict
 
 
 def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
@@ -23,9 +24,9 @@ def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
 ) -> Classifier:
     """A classifier from whatever the user has.
 
-    `source` is a Hugging Face folder or hub id, a `(model, tokenizer)` pair, a `pipeline("text-classification")`, a
-    fitted scikit-learn pipeline, a path to an ONNX file, an `http(s)://` address, or a function from texts to
-    probabilities.
+    `source` is a Hugging Face folder or hub id, a folder that `SelectThenPredict.save` wrote, a `(model, tokenizer)`
+    pair, a `pipeline("text-classification")`, a fitted scikit-learn pipeline, a path to an ONNX file, an `http(s)://`
+    address, or a function from texts to probabilities.
 
     `labels` names the labels of a model that does not know its own, or renames them; for a Hugging Face **encoder** it
     asks for a new, untrained head. `name` tells one version of a function or service from another, so that answers can
@@ -54,6 +55,10 @@ def load(  # noqa: PLR0911 - one return for each kind of thing a user may have
 def _from_path(
     source: str | Path, labels: Sequence[str] | None, max_length: int | None, device: str | None
 ) -> Classifier:
+    if is_select_then_predict(source):
+        if labels is not None:
+            raise BadOption("A select-then-predict model knows its own labels: load it without labels=.")
+        return SelectThenPredict.open(Path(source).expanduser(), max_length=max_length, device=device)
     path = _onnx_file(source)
     if path is None:
         return TransformerClassifier.open(source, labels=labels, max_length=max_length, device=device)

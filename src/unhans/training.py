@@ -40,6 +40,8 @@ from unhans.types import Example
 ExtraLoss = Callable[[TransformerClassifier, Batch], Tensor | None]
 Vary = Callable[[Example], Example]
 """Another version of an example at each step; it draws from torch's generator, which is seeded for every step."""
+Judge = Callable[..., float]
+"""How good a classifier is on these examples; higher is better. It gets what scoring takes, such as `cancelled`."""
 _SAVE_EVERY = 60.0  # seconds
 
 
@@ -93,6 +95,7 @@ def fit(
     schedule: Schedule | None = None,
     extra_loss: ExtraLoss | None = None,
     vary: Vary | None = None,
+    judge: Judge | None = None,
     frozen_pieces: Sequence[int] = (),
     lora: int = 0,
     checkpoints: str | Path | None = None,
@@ -103,9 +106,9 @@ def fit(
 
     `extra_loss(classifier, batch)` is added to the task's loss; None from it means nothing to add. `vary` changes the
     examples anew at every step; the embeddings of `frozen_pieces` stay as they are. With `validation`, the epoch with
-    the best accuracy there is kept. With `lora`, only low-rank additions of that rank and the head are trained, and
-    merged into the weights at the end. With `checkpoints`, a killed run goes on where it stopped; `key` tells apart
-    runs that differ in what is not data, such as the extra loss.
+    the best accuracy there is kept, or with the best score that `judge` gives. With `lora`, only low-rank additions of
+    that rank and the head are trained, and merged into the weights at the end. With `checkpoints`, a killed run goes on
+    where it stopped; `key` tells apart runs that differ in what is not data, such as the extra loss.
     """
     schedule, watch = schedule or Schedule(), watch or Watch()
     classifier.require({"train"}, "Training")
@@ -130,7 +133,7 @@ def fit(
         return task, extra
 
     def score() -> float:
-        return accuracy(student, validation or (), cancelled=watch.cancelled)
+        return (judge or accuracy)(student, validation or (), cancelled=watch.cancelled)
 
     run = f"{classifier.revision} {_fingerprint(labelled)} {_fingerprint(validation or ())} {lora} {key}"
     folder = Path(checkpoints) if checkpoints is not None else None
