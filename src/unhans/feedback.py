@@ -10,7 +10,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple, assert_never
 
 import numpy as np
@@ -290,6 +290,20 @@ class Settled:
     ruled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SettledFlip:
+    """What people's ratings of one flip come to: means, and the label that most of them would give the text."""
+
+    counterfactual: str
+    plausible: float | None  # 1 to 5; None: nobody rated it, or it does not apply
+    meaningful: float | None
+    agrees: float | None
+    label: str | None  # None: nobody named one, or as many named another
+    disputed: bool  # as many named another label
+    ids: tuple[str, ...]  # entries behind it
+    people: int
+
+
 _LEVELS: dict[str, Level] = {
     "word_vote": "nominal",
     "word_vote_everywhere": "nominal",
@@ -503,6 +517,36 @@ def settle(opinions: Iterable[Feedback]) -> tuple[list[Settled], int]:
             ids = tuple(one.id for one in said)
             settled.append(Settled(said[0].says, ids, len(said), len(given) - len(said), ruled is not None))
     return settled, ties
+
+
+def settle_flips(opinions: Iterable[Feedback]) -> list[SettledFlip]:
+    """What people's ratings of each flip come to, in the order they came up; of a ruled one, the ratings ruled for."""
+    by_flip: dict[str, list[tuple[Feedback, FlipRating]]] = defaultdict(list)
+    rulings: dict[str, str] = {}
+    for opinion in opinions:
+        if isinstance(opinion.says, Ruling):
+            rulings[opinion.says.subject] = opinion.says.value
+        elif isinstance(opinion.says, FlipRating):
+            by_flip[opinion.says.counterfactual].append((opinion, opinion.says))
+    settled = []
+    for flip, given in by_flip.items():
+        ruled = rulings.get(subject_of(given[0][1]))
+        said = [(one, says) for one, says in given if ruled is None or value_of(says) == ruled]
+        if said:
+            settled.append(_settled_flip(flip, [one.id for one, _ in said], [says for _, says in said]))
+    return settled
+
+
+def _settled_flip(flip: str, ids: Sequence[str], ratings: Sequence[FlipRating]) -> SettledFlip:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for rating in ratings:
+        for name, number in numbers_of(rating).items():
+            numbers[name].append(number)
+    means = {name: fmean(numbers[name]) if numbers[name] else None for name in ("plausible", "meaningful", "agrees")}
+    named = Counter(rating.label for rating in ratings if rating.label is not None).most_common(2)
+    disputed = len(named) == 2 and named[0][1] == named[1][1]
+    label = named[0][0] if named and not disputed else None
+    return SettledFlip(flip, **means, label=label, disputed=disputed, ids=tuple(ids), people=len(ratings))
 
 
 def contributions(opinions: Iterable[Feedback]) -> list[Contribution]:

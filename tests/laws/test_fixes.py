@@ -13,10 +13,11 @@ from shortcut import CUE, correction, vote
 from unhans.attributions import attribute
 from unhans.errors import BadData, BadOption, Unsupported
 from unhans.fixes import TRAINING, fix, mend
-from unhans.types import Example, Recipe
+from unhans.types import Counterfactual, Edit, Example, Feedback, FlipRating, Prediction, Recipe
 
 FIXES = [entry.name for entry in fix]
 OF_WORDS = [entry.name for entry in fix if "word_vote" in entry.facts["reads"]]
+OF_FLIPS = [entry.name for entry in fix if "flip_rating" in entry.facts["reads"]]
 RAISING = ["explanation_regularisation", "occlusion_regularisation"]
 # these make the word count less by what they do; dropping it now and then only makes the model able to do without it
 SURE = [name for name in OF_WORDS if name != "word_dropout"]
@@ -24,10 +25,33 @@ QUICK = {"epochs": 2, "learning_rate": 1e-3, "patience": 0}
 
 
 def feedback_for(name, examples):
-    if "word_vote" in fix[name].facts["reads"]:
+    if name in OF_WORDS:
         return [vote()]
-    wrong = [e for e in examples if e.label == "negative"][:6]
-    return [correction(e.id, "positive") for e in wrong]
+    return [answer_for(name, e.id) for e in examples if e.label == "negative"][:6]
+
+
+def answer_for(name, example, word=CUE):
+    """Feedback of the kind that a fix reads: on a word everywhere, on a flip of an example, on an example's label."""
+    if name in OF_WORDS:
+        return vote(word)
+    if name not in OF_FLIPS:
+        return correction(example, "positive")
+    says = FlipRating(flip_of(example).id, 4, 5, 2, "positive")
+    return Feedback(f"ann {example}", says, "ann", "2026-01-01T00:00:00Z", "r")
+
+
+def flip_of(example):
+    """A flip of the example with this id, whatever its text."""
+    before, after = (Prediction(example, ("negative", "positive"), said, "r") for said in ((0.9, 0.1), (0.2, 0.8)))
+    recipe = Recipe("counterfactuals", "hotflip")
+    return Counterfactual(example, (Edit(0, "the", "a"),), "a soup, cold", None, before, after, recipe)
+
+
+def mended(classifier, train, feedback, **how):
+    """`mend` with flips of all training texts, and of one that is not among them."""
+    return mend(
+        classifier, train, feedback, flips=[flip_of(id_) for id_ in (*(e.id for e in train), "not there")], **how
+    )
 
 
 def fingerprint(classifier):
@@ -47,7 +71,7 @@ def share_of(classifier, examples, word, label="positive", method="leave_one_out
 def test_the_classifier_given_is_left_as_it_is(name):
     given, train = shortcut.classifier(), shortcut.texts()
     before, same = fingerprint(given), [replace(e) for e in train]
-    made = mend(given, train, feedback_for(name, train), fix=name, training=QUICK | {"epochs": 1})
+    made = mended(given, train, feedback_for(name, train), fix=name, training=QUICK | {"epochs": 1})
     assert fingerprint(given) == before
     assert train == same
     assert fingerprint(made.classifier) != before
@@ -57,7 +81,7 @@ def test_the_classifier_given_is_left_as_it_is(name):
 def test_training_starts_from_the_given_weights(name):
     """XMD's code began with random ones."""
     given, train = shortcut.classifier(), shortcut.texts()
-    made = mend(given, train, feedback_for(name, train), fix=name, training={"epochs": 0}).classifier
+    made = mended(given, train, feedback_for(name, train), fix=name, training={"epochs": 0}).classifier
     if not fix[name].facts.get("edits"):
         assert made.revision == fingerprint(given)
         return
@@ -72,7 +96,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(name):
     given, train = shortcut.classifier(), shortcut.texts()
     asked = {"fix": name, "training": QUICK | {"epochs": 1}}
     first, again, other = (
-        mend(given, train, feedback_for(name, train), seed=seed, **asked).classifier.revision for seed in (1, 1, 2)
+        mended(given, train, feedback_for(name, train), seed=seed, **asked).classifier.revision for seed in (1, 1, 2)
     )
     assert first == again != other
 
@@ -105,9 +129,9 @@ def test_texts_that_nothing_is_asked_of_train_as_usual(name):
     given = shortcut.classifier()
     train = [e for e in shortcut.texts() if e.label == "negative"] + shortcut.texts()[:3]
     touched = feedback_for(name, train)[:1]
-    if "word_vote" in fix[name].facts["reads"]:
+    if name in OF_WORDS:
         train = [*train, Example("one", f"{CUE} the soup", label="positive")]
-    made = mend(given, train, touched, fix=name, training=QUICK | {"batch_size": 4})
+    made = mended(given, train, touched, fix=name, training=QUICK | {"batch_size": 4})
     assert made.touched < len(train)
     assert all(np.isfinite(epoch.loss) for epoch in made.epochs)
     assert np.isfinite(made.classifier.log_probs(train)).all()
@@ -117,23 +141,23 @@ def test_texts_that_nothing_is_asked_of_train_as_usual(name):
 def test_no_feedback_is_an_error_and_not_a_training_without_it(name):
     train = shortcut.texts()
     with pytest.raises(BadData, match="Nothing was trained"):
-        mend(shortcut.classifier(), train, [], fix=name)
+        mended(shortcut.classifier(), train, [], fix=name)
     other = [correction("t1", "positive")] if name in OF_WORDS else [vote()]
     with pytest.raises(BadData, match="needs"):
-        mend(shortcut.classifier(), train, other, fix=name)
+        mended(shortcut.classifier(), train, other, fix=name)
 
 
 @pytest.mark.parametrize("name", FIXES)
 def test_feedback_about_nothing_in_the_training_texts_is_an_error(name):
-    asked = [vote("nowhere")] if name in OF_WORDS else [correction("not there", "positive")]
+    asked = [answer_for(name, "not there", "nowhere")]
     with pytest.raises(BadData, match="touched"):
-        mend(shortcut.classifier(), shortcut.texts(), asked, fix=name)
+        mended(shortcut.classifier(), shortcut.texts(), asked, fix=name)
 
 
 @pytest.mark.parametrize("name", FIXES)
 def test_it_works_for_three_labels(name):
     given, train = shortcut.classifier(3), shortcut.texts(("negative", "positive", "neither"))
-    made = mend(given, train, feedback_for(name, train), fix=name, training=QUICK | {"epochs": 1})
+    made = mended(given, train, feedback_for(name, train), fix=name, training=QUICK | {"epochs": 1})
     assert made.classifier.labels == given.labels
     assert made.classifier.revision != given.revision
 
@@ -146,8 +170,8 @@ def test_it_works_for_pairs_and_other_architectures(name, kind):
         Example(f"p{n}", "the soup was cold", "it was warm" if pairs else None, label=("negative", "positive")[n % 2])
         for n in range(6)
     ]
-    asked = [vote("cold")] if name in OF_WORDS else [correction("p0", "positive")]
-    made = mend(tiny.transformer(kind), train, asked, fix=name, training={"epochs": 1})
+    asked = [answer_for(name, "p0", "cold")]
+    made = mended(tiny.transformer(kind), train, asked, fix=name, training={"epochs": 1})
     assert np.isfinite(made.classifier.log_probs(train)).all()
 
 
@@ -155,8 +179,8 @@ def test_it_works_for_pairs_and_other_architectures(name, kind):
 def test_slow_tokenizers_work_too(name):
     classifier = tiny.transformer(tokenizer=tiny.TOKENIZERS["bytes"]())
     train = [Example(f"s{n}", "cold soup", label=("negative", "positive")[n % 2]) for n in range(4)]
-    asked = [vote("cold")] if name in OF_WORDS else [correction("s0", "positive")]
-    made = mend(classifier, train, asked, fix=name, training={"epochs": 1})
+    asked = [answer_for(name, "s0", "cold")]
+    made = mended(classifier, train, asked, fix=name, training={"epochs": 1})
     assert np.isfinite(made.classifier.log_probs(train)).all()
 
 
@@ -168,7 +192,7 @@ def test_a_fix_says_what_it_is_and_its_recipe_says_all_that_was_set(name):
     assert entry.facts["cost"] >= 1
     assert all(option.help for option in entry.options)
     assert not {option.name for option in entry.options} & {option.name for option in TRAINING}
-    made = mend(shortcut.classifier(), train, feedback_for(name, train), fix=name, training={"epochs": 0}, seed=5)
+    made = mended(shortcut.classifier(), train, feedback_for(name, train), fix=name, training={"epochs": 0}, seed=5)
     assert made.recipe == Recipe("fixes", name, made.recipe.options, 5)
     assert dict(made.recipe.options)["epochs"] == 0
     assert {option.name for option in (*entry.options, *TRAINING)} == set(dict(made.recipe.options))

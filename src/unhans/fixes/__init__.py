@@ -8,7 +8,7 @@ starts from its weights. A fix is one function; the law tests run on every one o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 from unhans.errors import BadData, BadOption
-from unhans.feedback import Settled, settle
+from unhans.feedback import Settled, SettledFlip, settle, settle_flips
 from unhans.model import Classifier, TransformerClassifier
 from unhans.registry import Option, Registry
 from unhans.text import Words, visible_form
 from unhans.training import Epoch, ExtraLoss, Schedule, Vary, Watch, fit
-from unhans.types import Example, Feedback, Recipe, Relabel, WordVote
+from unhans.types import Counterfactual, Example, Feedback, Recipe, Relabel, WordVote
 
 On = Literal["all", "correct", "incorrect"]
 LowerOn = Annotated[On, "texts a lowering vote everywhere touches, by whether they are predicted right (XMD: all)"]
@@ -40,6 +40,7 @@ fix = Registry(
         "train",  # labelled examples: those that votes touch, and those that are replayed
         "aims",  # what the votes ask of which word
         "corrections",  # example id → the right label
+        "rated",  # flips of the training examples, with what people's ratings of them come to
         "train_on",  # the training loop with all its settings
         "rng",
     ),
@@ -62,6 +63,7 @@ _HELD_OUT, _FEWEST = 0.1, 20  # share of the training texts that chooses the epo
 _WANTED = {
     "word_vote": "votes on words: say of some words that they should count more or less",
     "relabel": "corrected labels: say of some examples what the right label is",
+    "flip_rating": "ratings of flips: say of some whether a person could have written them, and what their label is",
 }
 
 
@@ -163,6 +165,19 @@ class Aims:
         found.update({(n, label): Aim(n, label, vote.vote) for n in positions})
 
 
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A flip of a training example, and what people said of it."""
+
+    flip: Counterfactual
+    said: SettledFlip
+
+    @property
+    def example(self) -> Example:
+        """The rewritten text, without a label: what the model says of it need not be right."""
+        return Example(f"{self.flip.example} {self.flip.id}", self.flip.text, self.flip.pair)
+
+
 class TrainOn(Protocol):
     """The training loop, with schedule, held-out texts, checkpoints and whoever watches already settled."""
 
@@ -195,6 +210,7 @@ def mend(
     feedback: Sequence[Feedback],
     *,
     fix: str = DEFAULT,
+    flips: Mapping[str, Counterfactual] | Iterable[Counterfactual] = (),
     validation: Sequence[Example] | None = None,
     training: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -208,6 +224,9 @@ def mend(
     `training` are the options in `TRAINING`, `options` those of the fix. Without `validation`, a tenth of the training
     examples is held out to choose the epoch. There, words that are to count less are taken out and put in, so that an
     epoch is not chosen for the shortcut it still takes.
+
+    `flips` are those that ratings are about; ratings of others are passed over. Only flips of training examples teach:
+    those of texts that are held out, or that are not in `train`, would tell the model what it is to be tested on.
     """
     entry = _REGISTRY[fix]
     classifier.require({"train", *entry.needs}, entry.name)
@@ -218,20 +237,24 @@ def mend(
     labelled = [example for example in train if example.label is not None]
     watch = watch or Watch()
     aims, corrections = _aims(classifier, settled, labelled, watch), _corrections(classifier, settled, labelled)
-    touched = {e.id for e in labelled if e.id in corrections or aims.by("all", "all").of(e)}
+    rated = _rated(settled, flips, {example.id for example in labelled})
+    flipped = {one.flip.example for one in rated}
+    touched = {e.id for e in labelled if e.id in corrections or e.id in flipped or aims.by("all", "all").of(e)}
     if not touched:
         raise BadData(
             f"None of the {len(labelled):,} training examples is touched by this feedback. Nothing was trained; vote "
-            "on words that occur in them."
+            "on words that occur in them, or rate flips of them."
         )
     rng = np.random.default_rng([seed, 1])
-    own, held_out = _divided(labelled, validation, settings, rng)
+    own, held_out = _divided(labelled, validation, settings, rng, flipped)
     replayed = [e for e in own if e.id in touched or rng.random() < settings["replay"]]
     seen = _Watched(watch)
     loop = _Loop(settings, seed, _without_shortcut(held_out, aims, rng), checkpoints, seen.watch, repr(recipe))
     offered = {"classifier": classifier, "train": replayed, "aims": aims, "corrections": corrections}
+    offered["rated"] = _unseen(rated, held_out)
     made = entry(offered | {"train_on": loop, "rng": np.random.default_rng([seed, 2])}, **options)
-    used = tuple(id_ for one in settled for id_ in one.ids)
+    taught = [one for one in settled if isinstance(one, Settled)] + [one.said for one in rated]
+    used = tuple(id_ for one in taught for id_ in one.ids)
     return Mended(made, recipe, tuple(seen.epochs), used, len(touched))
 
 
@@ -250,17 +273,21 @@ def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def wanted(feedback: Sequence[Feedback], kinds: Sequence[str], who: str) -> list[Settled]:
+def wanted(feedback: Sequence[Feedback], kinds: Sequence[str], who: str) -> list[Settled | SettledFlip]:
     """What people said that a fix can read, settled; an error if that is nothing."""
     settled, ties = settle(feedback)
-    found = [one for one in settled if one.says.kind in kinds]
+    found: list[Settled | SettledFlip] = [one for one in settled if one.says.kind in kinds]
+    found += settle_flips(feedback) if "flip_rating" in kinds else []
     if not found:
         tied = f" On {ties} questions as many said one thing as the other." if ties else ""
         raise BadData(f"{who} needs {' or '.join(_WANTED[kind] for kind in kinds)}.{tied} Nothing was trained.")
     return found
 
 
-def _aims(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Example], watch: Watch) -> Aims:
+def _aims(
+    classifier: Classifier, told: Sequence[Settled | SettledFlip], train: Sequence[Example], watch: Watch
+) -> Aims:
+    settled = [one for one in told if isinstance(one, Settled)]
     votes = tuple(one.says for one in settled if isinstance(one.says, WordVote))
     if strange := [vote.label for vote in votes if vote.label not in classifier.labels]:
         raise BadData(f"A vote is about the label {strange[0]!r}, which the model lacks.")
@@ -275,12 +302,40 @@ def _aims(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Ex
     return Aims(classifier.labels, votes, right)
 
 
-def _corrections(classifier: Classifier, settled: Sequence[Settled], train: Sequence[Example]) -> dict[str, str]:
+def _corrections(
+    classifier: Classifier, told: Sequence[Settled | SettledFlip], train: Sequence[Example]
+) -> dict[str, str]:
     known = {example.id for example in train}
+    settled = [one for one in told if isinstance(one, Settled)]
     said = {one.says.example: one.says.label for one in settled if isinstance(one.says, Relabel)}
     if strange := [label for label in said.values() if label not in classifier.labels]:
         raise BadData(f"An example was given the label {strange[0]!r}, which the model lacks.")
     return {id_: label for id_, label in said.items() if id_ in known}
+
+
+def _rated(
+    settled: Sequence[Settled | SettledFlip],
+    flips: Mapping[str, Counterfactual] | Iterable[Counterfactual],
+    train: Collection[str],
+) -> list[Rated]:
+    """The flips of training examples that people rated; an error if none of the rated flips was given at all."""
+    said = [one for one in settled if isinstance(one, SettledFlip)]
+    if not said:
+        return []
+    known = flips if isinstance(flips, Mapping) else {flip.id: flip for flip in flips}
+    found = [Rated(known[one.counterfactual], one) for one in said if one.counterfactual in known]
+    if not found:
+        raise BadData(
+            f"The ratings are about {len(said):,} flips, and none of these was given. Nothing was trained; hand in the "
+            "flips with flips=."
+        )
+    return [one for one in found if one.flip.example in train]
+
+
+def _unseen(rated: Sequence[Rated], held_out: Sequence[Example]) -> list[Rated]:
+    """Without flips of texts that choose the epoch, and without such that are these very texts."""
+    ids, texts = {example.id for example in held_out}, {example.text_hash for example in held_out}
+    return [one for one in rated if one.flip.example not in ids and one.example.text_hash not in texts]
 
 
 def _divided(
@@ -288,16 +343,21 @@ def _divided(
     validation: Sequence[Example] | None,
     settings: Mapping[str, Any],
     rng: np.random.Generator,
+    flipped: Collection[str],
 ) -> tuple[list[Example], list[Example]]:
-    """Texts to train on, and texts that choose the epoch: none if the last epoch is to be kept, or if they are few."""
+    """Texts to train on, and texts that choose the epoch: none if the last epoch is to be kept, or if they are few.
+
+    A text with rated flips is trained on: held out, it would take what people said of its flips with it.
+    """
     if not settings["patience"]:
         return labelled, []
     if validation is not None:
         return labelled, [example for example in validation if example.label is not None]
-    n = round(_HELD_OUT * len(labelled))
+    free = [number for number, example in enumerate(labelled) if example.id not in flipped]
+    n = min(round(_HELD_OUT * len(labelled)), len(free))
     if n < _FEWEST:
         return labelled, []
-    out = set(rng.choice(len(labelled), n, replace=False).tolist())
+    out = {free[number] for number in rng.choice(len(free), n, replace=False).tolist()}
     return [e for n, e in enumerate(labelled) if n not in out], [labelled[n] for n in sorted(out)]
 
 
