@@ -7,15 +7,21 @@ from typing import Any
 
 from unhans.attributions import attribution
 from unhans.bugs import bug
+from unhans.counterfactuals import counterfactual
 from unhans.fixes import fix
 from unhans.metrics import metric
+from unhans.rationales import rationale
 from unhans.registry import Entry, Option, Registry
 
 _GIVEN = {"background": "background", "language_model": "language model", "train": "training examples"}
 _TOLD = ("better", "of", "favours", "reads", "cheap", "cost")  # facts that only some families have
-FAMILIES: dict[str, Registry] = {family.family: family for family in (attribution, bug, metric, fix)}
+FAMILIES: dict[str, Registry] = {
+    family.family: family for family in (attribution, rationale, counterfactual, bug, metric, fix)
+}
 QUESTIONS = {
     "attributions": "How much does each word speak for the label?",
+    "rationales": "Which words may the model be said to use?",
+    "counterfactuals": "What has to change for the model to change its mind?",
     "bugs": "Which mistakes can be planted, so that the truth is known?",
     "metrics": "How far can these explanations be trusted?",
     "fixes": "How is the model taught what people said of it?",

@@ -19,6 +19,7 @@ from unhans.model import Classifier, TransformerClassifier
 from unhans.registry import Option
 from unhans.text import as_variant, visible_form, word_spans
 from unhans.types import Edit
+from unhans.wordnet import open_wordnet
 
 SEARCH = (
     Option("max_edits", "int", 5, help="words changed at most"),
@@ -39,7 +40,7 @@ _REMEMBERED = 200_000
 _CONTROL = re.compile(r"\[(?:unused\d+|[A-Z]+)\]|</?[a-z_|0-9]+>|madeupword\d+")
 _JOINING = str.maketrans("", "", "'’-")
 Tagger = Callable[[Sequence[str]], Sequence[str]]
-"""Gives each word of a text its part of speech."""
+"""Gives each word of a text its part of speech. Without one, WordNet says which is the usual one of each word."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Constraints:
 
     def __post_init__(self) -> None:
         if self.settings["same_pos"] and self.tagger is None:
-            raise BadOption("same_pos needs tagger=, a function that gives each word of a text its part of speech.")
+            open_wordnet()  # says so at once if there is none either
         if self.settings["similarity"] and not isinstance(self.classifier, TransformerClassifier):
             raise BadOption("similarity compares the model's own embeddings, and this classifier does not show any.")
         if self.settings["fluency"] and self.language_model is None:
@@ -140,10 +141,9 @@ class Constraints:
 
     def _tagged(self, words: tuple[str, ...]) -> Sequence[str]:
         if words not in self._tags:
-            assert self.tagger is not None  # made sure at the start
             if len(self._tags) > _REMEMBERED // 20:
                 self._tags.clear()
-            self._tags[words] = self.tagger(words)
+            self._tags[words] = (self.tagger or open_wordnet().tag)(words)
         return self._tags[words]
 
 
