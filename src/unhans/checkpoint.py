@@ -21,7 +21,14 @@ from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
@@ -36,8 +43,13 @@ _WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 _NEW_HEAD = 1_000_000  # numbers that a head may add to what is stored
 _LAYERS = re.compile(r"(layers?|experts|groups)$")
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib", ".ckpt", ".h5", ".npy", ".msgpack")
-_HEADS = {"classifier": AutoModelForSequenceClassification, "language_model": AutoModelForMaskedLM}
-Kind = Literal["classifier", "language_model"]
+_HEADS = {
+    "classifier": AutoModelForSequenceClassification,
+    "language_model": AutoModelForMaskedLM,
+    "writer": AutoModelForCausalLM,
+    "rewriter": AutoModelForSeq2SeqLM,
+}
+Kind = Literal["classifier", "language_model", "writer", "rewriter"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,12 @@ def open_checkpoint(
             f"The tokenizer has {len(tokenizer)} tokens but the model only knows {rows}: they do not belong together."
         )
     return Checkpoint(model.eval(), tokenizer, token_limit(model.config, tokenizer))
+
+
+def open_writer(source: str | Path) -> Checkpoint:
+    """Load a folder or a hub id as a model that writes texts: one that goes on with a text, or one that rewrites it."""
+    folder = _folder(source)
+    return open_checkpoint(folder, "rewriter" if _read_config(folder).get("is_encoder_decoder") else "writer")
 
 
 def open_tokenizer(folder: Path) -> tuple[Any, int]:

@@ -291,6 +291,11 @@ def open_wordnet(folder: str | Path = "") -> WordNet:
     return _opened(str(folder) or os.environ.get(VARIABLE, "") or USUAL)
 
 
+def tag(words: Sequence[str]) -> list[str]:
+    """The most frequent part of speech of each word, by the WordNet of this machine."""
+    return open_wordnet().tag(words)
+
+
 @cache
 def _opened(folder: str) -> WordNet:
     return WordNet(Path(folder).expanduser())
