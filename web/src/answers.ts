@@ -110,6 +110,7 @@ export function questionOf(vote: Pick<WordVote, "word" | "label" | "example" | "
 
 /** The same for any answer that this page gives. */
 export function questionOfAnswer(says: Answer): string {
+  if (says.kind === "flip_rating") return JSON.stringify([says.kind, says.counterfactual]);
   return says.kind === "word_vote" ? questionOf(says) : JSON.stringify([says.kind, "example" in says ? says.example : null]);
 }
 
@@ -128,6 +129,8 @@ export function inWords(says: Answer): string {
       return says.state;
     case "relabel":
       return `label ‘${says.label}’`;
+    case "flip_rating":
+      return `rated ${[says.plausible, says.meaningful, says.agrees].map((one) => one ?? "n/a").join(", ")}`;
     default:
       return says.kind ?? "";
   }

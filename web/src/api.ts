@@ -1,8 +1,8 @@
 /** Every call to the server, typed. The only file that knows addresses; they are relative, so any proxy path works. */
 import type {
-  DataProblems, ExamplePage, ExampleView, ExchangeFormat, Export, Feedback, Filter, FixOffer, History, Home, Imported, Invite, Job,
-  LossCurve, Me, Method, NewComparison, NewExport, NewFeedback, NewFix, NewInvite, NewJob, NextPlace, Person, PersonChange,
-  ProjectFacts, ProjectPlan, ProjectSettings, Publish, Report, Retraction, Revisions, Saved, Sort, Team, Upload, WordOrder,
+  DataProblems, ExamplePage, ExampleView, ExchangeFormat, Export, Feedback, Filter, FixOffer, FlipChart, FlipDesk, FlipOffer, FlipPage, FlipView, History, Home, Imported, Invite, Job,
+  LossCurve, Me, Method, NewComparison, NewExport, NewFeedback, NewFix, NewFlips, NewInvite, NewJob, NextPlace, Person, PersonChange,
+  ProjectFacts, ProjectPlan, ProjectSettings, Publish, Report, Retraction, Revisions, RiskView, Saved, Sort, Team, Upload, WordOrder,
   WordPage, WordView,
 } from "./types";
 
@@ -160,6 +160,26 @@ export const api = {
   fix: (project: string, fix: NewFix) => ask<Job>(inProject(project, "/fixes"), { method: "POST", json: fix }),
   curve: (project: string, job: string, signal?: AbortSignal) =>
     ask<LossCurve>(inProject(project, `/fixes/${encodeURIComponent(job)}/curve`), { signal }),
+
+  flipMethods: (project: string) => ask<FlipOffer>(inProject(project, "/flips/methods")),
+  flipDesk: (
+    project: string,
+    place: number,
+    asked: { filter?: Filter; sort?: Sort; revision?: string | null },
+    signal?: AbortSignal,
+  ) =>
+    ask<FlipDesk>(inProject(project, `/examples/${place}/flips`), {
+      query: { ...asked.filter, sort: asked.sort, revision: asked.revision },
+      signal,
+    }),
+  flips: (project: string, asked: { place?: number; waiting?: boolean; cursor?: string | null; limit?: number }, signal?: AbortSignal) =>
+    ask<FlipPage>(inProject(project, "/flips"), { query: asked, signal }),
+  flip: (project: string, id: string) => ask<FlipView>(inProject(project, `/flips/${encodeURIComponent(id)}`)),
+  findFlips: (project: string, search: Partial<NewFlips>) => ask<Job>(inProject(project, "/flips"), { method: "POST", json: search }),
+  flipChart: (project: string, revision: string | null) => ask<FlipChart>(inProject(project, "/flips/chart"), { query: { revision } }),
+  flipsAddress: (project: string, revision: string | null) => addressOf(inProject(project, "/flips/export"), { revision }),
+  risk: (project: string, asked: { revision?: string | null; width?: number }, signal?: AbortSignal) =>
+    ask<RiskView>(inProject(project, "/risk"), { query: asked, signal }),
 
   revisions: (project: string) => ask<Revisions>(inProject(project, "/revisions")),
   publish: (project: string, revision: string, publish: Publish) =>

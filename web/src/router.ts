@@ -21,6 +21,13 @@ export const router = createRouter({
       meta: { title: "Examples" },
     },
     { path: "/p/:project/words", name: "words", component: () => import("./views/Words.vue"), props: true, meta: { title: "Words" } },
+    {
+      path: "/p/:project/flips/:place(\\d+)?",
+      name: "flips",
+      component: () => import("./views/Flips.vue"),
+      props: (route) => ({ project: route.params.project, place: route.params.place ? Number(route.params.place) : null }),
+      meta: { title: "Flips" },
+    },
     { path: "/p/:project/fix", name: "fix", component: () => import("./views/Fix.vue"), props: true, meta: { title: "Fix" } },
     { path: "/p/:project/compare/:before/:after", name: "compare", component: () => import("./views/Compare.vue"), props: true, meta: { title: "Before / after" } },
     { path: "/p/:project/revisions", name: "revisions", component: () => import("./views/Revisions.vue"), props: true, meta: { title: "Revisions" } },

@@ -36,6 +36,7 @@ const kinds = new Map([
   ["predict", "Predictions"],
   ["explain", "Explanations"],
   ["words", "Word ranking"],
+  ["flips", "Flips"],
   ["fix", "Fix"],
   ["compare", "Before and after"],
   ["export", "Export"],
