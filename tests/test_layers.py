@@ -12,9 +12,9 @@ import unhans
 LAYERS = (
     {"errors"},
     {"types"},
-    {"registry", "text", "demo_data", "present", "processes"},
+    {"registry", "text", "demo_data", "present", "processes", "wordnet"},
     {"store", "data", "tokens", "bugs", "feedback", "artefacts", "archives", "reporting", "expectations"},
-    {"jobs", "accounts", "exchange", "risk"},
+    {"jobs", "accounts", "exchange", "risk", "rationales"},
     {"shapes", "supervising"},
     {"records"},
     {"workspace"},
@@ -30,7 +30,7 @@ LAYERS = (
     {"loading"},
     {"language_model"},
     {"attributions"},
-    {"task", "metrics", "fixes", "rationales"},
+    {"task", "metrics", "fixes"},
     {"counterfactuals"},
     {"verify"},
     {"catalogue", "comparison", "export", "simulate", "mending"},
@@ -43,6 +43,7 @@ LIGHT = (
     "store",
     "feedback",
     "risk",
+    "rationales",
     "reporting",
     "exchange",
     "artefacts",
@@ -52,6 +53,10 @@ LIGHT = (
     "workspace",
     "serving",
 )
+LATE = {  # imported by one function when it is called: the rest of the module is of use without them
+    ("rationales", "attributions"),
+    ("rationales", "model"),
+}
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 ROOT = Path(unhans.__file__).parent
 
@@ -81,7 +86,8 @@ def test_no_module_imports_upwards():
         if own.startswith("__"):
             continue
         for other in imported_modules(path.read_text(encoding="utf-8")):
-            assert other == own or HEIGHT[other] < HEIGHT[own], f"{path.relative_to(ROOT)} imports {other}"
+            below = HEIGHT[other] < HEIGHT[own] or (own, other) in LATE
+            assert other == own or below, f"{path.relative_to(ROOT)} imports {other}"
 
 
 def test_every_module_has_a_place_on_the_ladder():

@@ -10,7 +10,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,8 +25,11 @@ from unhans import __version__
 from unhans.artefacts import Artefacts, hidden_name, sync
 from unhans.attributions import attribute, attribution, check_usable
 from unhans.catalogue import describe
+from unhans.counterfactuals import DEFAULT as FLIPPING
+from unhans.counterfactuals import SEARCH, Counterfactuals, counterfactual, find_flips, search_settings
+from unhans.counterfactuals import check_usable as check_flips
 from unhans.data import Corpus, read
-from unhans.errors import BadData, Conflict, ProjectProblem, Unsupported
+from unhans.errors import BadData, BadOption, Conflict, ProjectProblem, Unsupported
 from unhans.expectations import check_expectations
 from unhans.export import Exported, export_bundle, export_model, facts_of
 from unhans.fixes import DEFAULT, TRAINING, Mended, fix
@@ -33,22 +37,27 @@ from unhans.language_model import LanguageModel
 from unhans.loading import load
 from unhans.mending import Follow, Round, Run, Shares, checkpoints, planned
 from unhans.model import Classifier, TransformerClassifier
+from unhans.rationales import rationale, rationale_of
 from unhans.records import FACTS, FORMAT, Records
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import Alike
+from unhans.records.flipping import Asked, Find, KnownFlips
 from unhans.records.revising import KnownFix, KnownFixes, now
 from unhans.registry import Entry, Option
 from unhans.scoring import Progress, ScoreCache, Tally
 from unhans.shapes import Method, MethodOption, Revisions
 from unhans.store import Store, batches
 from unhans.task import rank_words, suspects
-from unhans.text import Unit
+from unhans.text import Unit, word_spans
 from unhans.training import Watch
 from unhans.types import (
     Attributions,
+    Counterfactual,
+    Edit,
     Example,
     Feedback,
     Prediction,
+    Rationale,
     Recipe,
     Report,
     Revision,
@@ -64,7 +73,9 @@ _FIRST = "r0"
 _RANKED = 2000  # explained examples that words are ranked by, at most
 _SUSPECTS = 50
 _TIMED = 10  # texts that must have been answered before their time is worth noting
-_CHECKPOINTS = ".fixing"
+_CHECKPOINTS, _LANGUAGE_MODEL = ".fixing", "language_model"
+_FLIPPED_AT_ONCE = 8  # examples between two writings of flips: what a stop can cost
+_LEXICON = 20_000  # words of the project's texts that a flip may put in
 _VALIDATED = 2000  # examples that choose the epoch, at most: all of them are asked after each
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
 
@@ -81,6 +92,28 @@ class Accuracy:
     def share(self) -> float:
         """Right among labelled."""
         return self.right / self.labelled
+
+
+@dataclass(frozen=True)
+class _Masks:
+    """What may be changed, what the model is shown and what is changed already, each by the example's id."""
+
+    editable: Mapping[str, Collection[int]]
+    reads: Mapping[str, Collection[int]]
+    start: Mapping[str, Sequence[Edit]]
+
+    def asked(self, whole: Asked, id_: str) -> str:
+        """The id of a search with what is asked of this example."""
+        editable, reads = (
+            tuple(sorted(set(mask[id_]))) if id_ in mask else None for mask in (self.editable, self.reads)
+        )
+        return replace(whole, editable=editable, reads=reads, start=tuple(self.start.get(id_, ()))).id
+
+    def of(self, examples: Sequence[Example]) -> dict[str, Any]:
+        """What of it is about these examples."""
+        ids = {example.id for example in examples}
+        own = {"editable": self.editable, "reads": self.reads, "start": self.start}
+        return {name: {id_: mask[id_] for id_ in mask if id_ in ids} for name, mask in own.items()}
 
 
 class Project(Records):
@@ -270,7 +303,8 @@ class Project(Records):
 
         Done again whenever another version of unhans, or another revision, opens the project to work on it.
         """
-        known_to = [__version__, self.current.id, attribution.names, fix.names]
+        families = attribution, fix, counterfactual, rationale
+        known_to = [__version__, self.current.id, *(family.names for family in families)]
         if self.methods() and self.setting("methods_of") == known_to:
             return
 
@@ -279,6 +313,9 @@ class Project(Records):
 
         def fixes(entry: Entry) -> None:
             self.classifier.require({"train", *entry.needs}, "Fixing")
+
+        def flips(entry: Entry) -> None:
+            check_flips(self.classifier, entry, language_model=True)
 
         found = [_described(entry, explains) for entry in attribution]
         ways = tuple(
@@ -291,8 +328,15 @@ class Project(Records):
             for entry in sorted(fix, key=lambda entry: entry.name != DEFAULT)  # the usual one first
         )
         told = KnownFixes(ways, tuple(map(_option, TRAINING)))
+        generators = sorted(counterfactual, key=lambda entry: entry.name != FLIPPING)
+        hunts = KnownFlips(
+            tuple(_described(entry, flips) for entry in generators),
+            tuple(map(_option, SEARCH)),
+            tuple(_described(entry, lambda _: None) for entry in rationale),
+        )
         self.keep_setting("methods", TypeAdapter(list[Method]).dump_python(found, mode="json"))
         self.keep_setting("fixes", TypeAdapter(KnownFixes).dump_python(told, mode="json"))
+        self.keep_setting("flips", TypeAdapter(KnownFlips).dump_python(hunts, mode="json"))
         self.keep_setting("methods_of", known_to)
 
     def rank(
@@ -341,7 +385,7 @@ class Project(Records):
     ) -> LanguageModel:
         """The project's masked language model; the first time, one is fitted on its texts (about a minute) and kept."""
         if self._language_model is None:
-            folder = self.folder / "language_model"
+            folder = self.folder / _LANGUAGE_MODEL
             if folder.exists():
                 self._language_model = LanguageModel.open(folder)
             else:
@@ -349,6 +393,120 @@ class Project(Records):
                 self._language_model = LanguageModel.fit(texts, watch=Watch(progress=progress, cancelled=cancelled))
                 self._language_model.save(folder)
         return self._language_model
+
+    # -- flipping
+
+    def rationales(
+        self,
+        examples: Sequence[Example] | None = None,
+        method: str = "top_share",
+        *,
+        attribution: str = "leave_one_out",
+        explain: Mapping[str, Any] | None = None,
+        target: str | int | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> list[Rationale]:
+        """Which words the model may be said to use, for every example given or all of the project's.
+
+        They are chosen from explanations by `attribution` with the options `explain`, which are kept; `options` are
+        those of the rationale.
+        """
+        rationale[method].settings(options)  # before the work, not after it
+        wanted = list(self.examples if examples is None else examples)
+        asked: dict[str, Any] = dict(explain or {})
+        made = self.explain(
+            attribution, target, examples=wanted, seed=seed, progress=progress, cancelled=cancelled, **asked
+        )
+        return [rationale_of(one, text=e, method=method, **options) for one, e in zip(made, wanted, strict=True)]
+
+    def find_flips(
+        self,
+        examples: Sequence[Example] | None = None,
+        method: str = FLIPPING,
+        *,
+        target: str | int | None = None,
+        editable: Mapping[str, Collection[int]] | None = None,
+        reads: Mapping[str, Collection[int]] | None = None,
+        start: Mapping[str, Sequence[Edit]] | None = None,
+        keep: int = 1,
+        search: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        by: str = "",
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> Counterfactuals:
+        """Flips for every example given, or for all of the project's; `counterfactuals.find_flips` says what is what.
+
+        They are kept, `by` whom they were asked for, so only searches that were not done before take time. New words
+        are those of the model and of the project's texts. Generators and rules that need a language model get the
+        project's own, and where there is one it says how much less likely a text became.
+        """
+        classifier, entry = self._loaded_current(), counterfactual[method]
+        wanted, settings = list(self.examples if examples is None else examples), search_settings(search or {})
+        check_flips(classifier, entry, language_model=True)
+        if "language_model" in entry.asks or settings["fluency"]:
+            self.language_model(progress=progress, cancelled=cancelled)
+        goal = None if target is None else classifier.labels[classifier.label_number(target)]
+        recipe = entry.recipe(options, seed)
+        whole = Asked(classifier.revision, recipe, tuple(settings.items()), goal, keep, seed)
+        masks = _Masks(editable or {}, reads or {}, start or {})
+        searches = {example.id: masks.asked(whole, example.id) for example in wanted}
+        places = self._places(wanted) if classifier.lasting else {}
+        found = self._known_flips(searches, places)
+        missing = list({example.id: example for example in wanted if example.id not in found}.values())
+        for first in range(0, len(missing), _FLIPPED_AT_ONCE):
+            some = missing[first : first + _FLIPPED_AT_ONCE]
+            made = find_flips(
+                classifier,
+                some,
+                method=method,
+                target=target,
+                **masks.of(some),
+                keep=keep,
+                search=search,
+                language_model=self._fitted_language_model(),
+                lexicon=self.lexicon,
+                seed=seed,
+                progress=_shifted(progress, first, len(missing)),
+                cancelled=cancelled,
+                cache=self.cache if classifier.lasting else None,
+                **options,
+            )
+            own = {example.id: tuple(one for one in made if one.example == example.id) for example in some}
+            kept = [Find(searches[e.id], places[e.id], e, own[e.id]) for e in some if e.id in places]
+            self.flip_table.keep(by, kept)
+            found |= own
+        return Counterfactuals(flip for example in wanted for flip in found[example.id])
+
+    @cached_property
+    def lexicon(self) -> list[str]:
+        """Words of the project's texts, the most frequent first: what people write in such texts."""
+        texts = (part for example in sample(self.examples, _TEXTS, 0) for part in example.parts)
+        counts = Counter(text[span.start : span.end] for text in texts for span in word_spans(text))
+        return [word for word, _ in counts.most_common(_LEXICON) if any(map(str.isalnum, word))]
+
+    def _places(self, examples: Sequence[Example]) -> dict[str, int]:
+        """Where those of the examples are that are the project's own, by their ids."""
+        known = self.table.find([example.id for example in examples])
+        hashes = {id_: example.text_hash for id_, (_, example) in known.items()}
+        return {e.id: known[e.id][0] for e in examples if hashes.get(e.id) == e.text_hash}
+
+    def _known_flips(
+        self, searches: Mapping[str, str], places: Mapping[str, int]
+    ) -> dict[str, tuple[Counterfactual, ...]]:
+        """What was found before by the same searches (their ids, by example)."""
+        done = self.flip_table.found({place: searches[id_] for id_, place in places.items()})
+        stored = self.flip_table.some(flip for ids in done.values() for flip in ids)
+        return {id_: tuple(stored[flip].flip for flip in done[place]) for id_, place in places.items() if place in done}
+
+    def _fitted_language_model(self) -> LanguageModel | None:
+        """The project's language model, if it has been fitted."""
+        there = self._language_model is not None or (self.folder / _LANGUAGE_MODEL).exists()
+        return self.language_model() if there else None
 
     # -- fixing
 
@@ -572,7 +730,7 @@ class Project(Records):
 
     def _taught(self, revision: Revision) -> list[Feedback]:
         """The feedback that a revision was taught, as far as it stands; of one that was taught none, what is usable."""
-        standing = self.log.opinions(kinds=("word_vote", "relabel", "ruling"))
+        standing = self.log.opinions(kinds=("word_vote", "relabel", "flip_rating", "ruling"))
         return [one for one in standing if one.id in revision.feedback] or self.usable_feedback()
 
     def __repr__(self) -> str:
@@ -584,7 +742,7 @@ def _described(entry: Entry, check: Callable[[Entry], None]) -> Method:
     try:
         check(entry)
         unusable = ""
-    except Unsupported as reason:
+    except (Unsupported, BadOption) as reason:
         unusable = str(reason)
     told = describe(entry)
     plain = (told["name"], told["summary"], tuple(told["needs"]), told["paper"], told["random"])

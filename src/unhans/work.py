@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from unhans.archives import unpack_model
 from unhans.artefacts import hidden_name
 from unhans.attributions import attribution, check_usable
+from unhans.counterfactuals import counterfactual, search_settings
 from unhans.data import Corpus, columns_of, read
 from unhans.errors import BadData, BadModel, Cancelled, UnhansError, Unsupported
 from unhans.jobs import Handle
@@ -22,6 +23,7 @@ from unhans.loading import load
 from unhans.mending import Follow
 from unhans.model import Classifier, TransformerClassifier
 from unhans.project import Project, match_labels, sample
+from unhans.rationales import rationale
 from unhans.records.examples import MAX_CHARACTERS, MAX_EXAMPLES
 from unhans.records.revising import MOST_POINTS, thinned
 from unhans.shapes import (
@@ -32,13 +34,16 @@ from unhans.shapes import (
     NewComparison,
     NewExport,
     NewFix,
+    NewFlips,
     NewJob,
     PlanReport,
     ProjectPlan,
 )
+from unhans.types import Example
 from unhans.workspace import Workspace
 
 _SHOWN = 5
+_IDS = 100  # of what a search found, that its job tells
 _CURVE_SECONDS = 1.0  # between two writings of a loss curve
 
 
@@ -80,6 +85,71 @@ def explain(handle: Handle) -> dict[str, Any]:
             "explained": project.alike(entry, options, asked.target, asked.units, asked.seed).id,
             "texts": len(found),
         }
+
+
+def flips(handle: Handle) -> dict[str, Any]:
+    """Look for flips of some or all examples of a project; what was looked for like this before takes no time."""
+    asked = TypeAdapter(NewFlips).validate_python(handle.job.options)
+    with _project(handle) as project:
+        entry = counterfactual[asked.method]
+        _check_kept(project)
+        if asked.places is not None:
+            examples = project.table.some(asked.places)
+        else:
+            examples = list(project.examples)[: asked.limit]
+        chosen = _chosen_words(handle, project, asked, examples)
+        options: dict[str, Any] = dict(entry.settings(asked.options or {}))
+        if "language_model" in entry.asks or search_settings(asked.search or {})["fluency"]:
+            handle.step("Preparing a language model of the project's own texts")
+            project.language_model(progress=handle.progress, cancelled=handle.cancelled)
+        handle.step(f"Looking for flips with {entry.name}")
+        found = project.find_flips(
+            examples,
+            asked.method,
+            target=asked.target,
+            **chosen,
+            start={examples[0].id: asked.start} if asked.start else None,
+            keep=asked.keep,
+            search=asked.search,
+            seed=asked.seed,
+            by=handle.job.by,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+            **options,
+        )
+        flipped = {one.example for one in found if one.flips and one.edits}
+        return {
+            "texts": len(examples),
+            "flipped": len(flipped),
+            "flips": [one.id for one in found if one.edits][:_IDS],
+        }
+
+
+def _chosen_words(
+    handle: Handle, project: Project, asked: NewFlips, examples: list[Example]
+) -> dict[str, dict[str, Sequence[int]]]:
+    """The words that may be changed and those that are shown, where they were chosen: by hand, or by a rationale."""
+    chosen: dict[str, dict[str, Sequence[int]]] = {}
+    if asked.editable is not None:
+        chosen["editable"] = {examples[0].id: asked.editable}
+    if asked.reads is not None:
+        chosen["reads"] = {examples[0].id: asked.reads}
+    if "rationale" in (asked.edits_in, asked.reads_in):
+        handle.step(f"Explaining with {asked.attribution}")
+        known = {option.name for option in rationale[asked.rationale].options}  # without a word nothing could be done
+        options: dict[str, Any] = {"never_empty": True} if "never_empty" in known else {}
+        found = project.rationales(
+            examples,
+            asked.rationale,
+            attribution=asked.attribution,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+            **options,
+        )
+        masks: dict[str, Sequence[int]] = {one.example: one.chosen for one in found}
+        chosen |= {"editable": masks} if asked.edits_in == "rationale" else {}
+        chosen |= {"reads": masks} if asked.reads_in == "rationale" else {}
+    return chosen
 
 
 def words(handle: Handle) -> dict[str, Any]:
@@ -210,6 +280,7 @@ HANDLERS: dict[str, Callable[[Handle], Any]] = {
     "predict": predict,
     "explain": explain,
     "words": words,
+    "flips": flips,
     "fix": fix,
     "compare": compare,
     "export": export,

@@ -389,7 +389,7 @@ class Records:
         flips = {id_: one.flip for id_, one in rated.items() if one.flip.before.revision == chosen}
         about = self.table.find([flip.example for flip in flips.values()])
         groups = {id_: example.group for id_, (_, example) in about.items()}
-        found = assess((one for one in ratings if _flip_of(one) in flips), flips, groups=groups, width=width)
+        found = assess((one for one in ratings if _flip_of(one.says) in flips), flips, groups=groups, width=width)
         return replace(found, revision=chosen)
 
     def parent_of(self, revision: str) -> str | None:
@@ -422,6 +422,8 @@ class Records:
         """What of the feedback a fix would use, and what it would leave out."""
         found = self._sorted_out(people)
         settled, undecided = settle(found.usable)
+        kinds: Counter[str] = Counter(one.says.kind for one in settled)
+        kinds += Counter(flip_rating=len(by_flip(found.usable)))  # each is a question of its own
         shown = settled[:_VOTES_SHOWN]
         known = self.table.find([one.says.example for one in shown if one.says.example is not None])
         everywhere = [one.says for one in shown if isinstance(one.says, WordVote) and one.says.example is None]
@@ -432,9 +434,9 @@ class Records:
             trains = example is not None and self.parts.trains(example)
             votes.append(vote_use(one, inherited=found.inherited, place=place, trains=trains, texts=texts))
         return FeedbackUse(
-            usable=len(settled),
+            usable=kinds.total(),
             votes=tuple(votes),
-            by_kind=tuple(Counter(one.says.kind for one in settled).most_common()),
+            by_kind=tuple(kinds.most_common()),
             people=tuple(PersonShare(**asdict(one)) for one in contributions(found.usable)),
             agreement=self._agreement(found.usable, people),
             stale=found.stale,
@@ -527,9 +529,10 @@ class Records:
         return [(version.name, _revision(version.facts, version.name)) for version in self.models.listed()]
 
     def _sorted_out(self, people: Sequence[str] | None) -> SortedOut:
-        standing = self.log.opinions(kinds=("word_vote", "relabel", "ruling"))
+        standing = self.log.opinions(kinds=("word_vote", "relabel", "flip_rating", "ruling"))
         about = [one.says.example for one in standing if isinstance(one.says, WordVote | Relabel) and one.says.example]
         hashes = {id_: example.text_hash for id_, (_, example) in self.table.find(about).items()}
+        hashes |= {id_: one.text_hash for id_, one in self.flip_table.some(by_flip(standing)).items()}
         every = [revision for _, revision in self._listed()]
         used = {id_ for one in ancestors(self.current, every) for id_ in one.feedback}
         return sort_out(standing, hashes=hashes, revision=self.current.id, inherited=used, people=people)
@@ -547,11 +550,13 @@ class Records:
         found = disagreements(standing)
         about = [one.says.example for one in found if isinstance(one.says, WordVote | Relabel) and one.says.example]
         places = {id_: place for id_, (place, _) in self.table.find(about).items()}
+        rated = {_flip_of(one.says) or "" for one in found}
+        places |= {id_: one.place for id_, one in self.flip_table.some(rated).items()}
         return [
             Disagreement(
                 subject=one.subject,
                 kind=one.kind,
-                place=places.get(one.says.example or "") if isinstance(one.says, WordVote | Relabel) else None,
+                place=places.get(_flip_of(one.says) or getattr(one.says, "example", None) or ""),
                 word=one.says.word if isinstance(one.says, WordVote) else None,
                 label=one.says.label if isinstance(one.says, WordVote) else None,
                 answers=one.answers,
@@ -633,8 +638,8 @@ def _cannot_fix(known: KnownFixes, train: int) -> str:
     return ""
 
 
-def _flip_of(entry: Feedback) -> str | None:
-    return entry.says.counterfactual if isinstance(entry.says, FlipRating) else None
+def _flip_of(says: Answer) -> str | None:
+    return says.counterfactual if isinstance(says, FlipRating) else None
 
 
 def _label_of(entry: Feedback) -> str | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from unhans.errors import NotFound
+from unhans.errors import BadOption, NotFound
 from unhans.feedback import CHANGED, OTHER_REVISION, stale_reason, subject_of
+from unhans.rationales import rationale as rationales
+from unhans.rationales import rationale_of
 from unhans.records.flipping import NOT_KNOWN, StoredFlip, by_flip, dataset_line
 from unhans.risk import compare
 from unhans.shapes import (
@@ -29,6 +31,7 @@ from unhans.types import Attribution, Example, Feedback, FlipRating, Prediction,
 if TYPE_CHECKING:
     from unhans.records import Records
 
+NOT_EXPLAINED = "This text has not been explained yet, so nobody knows its rationale. Have it explained."
 _SHOWN = 50  # flips of one example
 _RISKIEST = 100  # examples that a risk tells
 _SETS = 20  # explanation sets that are looked through for one that has a text
@@ -73,10 +76,12 @@ class FlipViews:
     def desk(self, place: int, query: DeskQuery, wanted: Filter) -> FlipDesk:
         """An example cut into sentences, with its rationale and the flips there are."""
         records, revision = self._records, self._records.revision_id(query.revision)
+        rationales[query.rationale]  # refused also where nothing is explained
         example, prediction = records.table.at(place), records.table.prediction(place, revision)
         words = Words(example)
         explained, attribution = self._explained(example, prediction, revision, query.explained)
-        rationale, reason = None, ""
+        rationale = rationale_of(attribution, text=example, method=query.rationale) if attribution else None
+        reason = "" if rationale else NOT_EXPLAINED
         before, after = records.table.neighbours(
             place, wanted, revision=records.current.id, author=self._author, sort=query.sort
         )
@@ -133,6 +138,8 @@ class FlipViews:
             chosen = table.set(asked)
             if chosen.revision != revision:
                 raise NotFound("There are no such explanations of this revision.")
+            if chosen.units != "word":
+                raise BadOption("These explanations are of sentences or phrases. Choose some that are of words.")
             return chosen.id, table.one(chosen.id, example.text_hash)
         label = prediction.label if prediction else None
         fitting = [one for one in table.sets(revision) if one.units == "word" and one.target in (None, label)]

@@ -38,15 +38,16 @@ class KnownFlips:
 
 @dataclass(frozen=True)
 class Asked:
-    """All that a search for flips depends on, but the example: the same search finds the same."""
+    """All that a search for flips depends on, but the text: the same search of the same text finds the same."""
 
     revision: str
-    recipe: Recipe
+    recipe: Recipe  # of the generator
     search: tuple[tuple[str, OptionValue], ...]
     target: str | None
     keep: int
-    editable: tuple[int, ...] | str | None = None  # positions, or what they were chosen by
-    reads: tuple[int, ...] | str | None = None
+    seed: int
+    editable: tuple[int, ...] | None = None
+    reads: tuple[int, ...] | None = None
     start: tuple[Edit, ...] = ()
 
     @property
@@ -54,6 +55,16 @@ class Asked:
         """A fingerprint; equal in every process."""
         told = asdict(self) | {"recipe": self.recipe.key, "search": sorted(self.search)}
         return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class Find:
+    """What a search found for the example at a place."""
+
+    asked: str  # id of the search
+    place: int
+    example: Example
+    flips: tuple[Counterfactual, ...]
 
 
 @dataclass(frozen=True)
@@ -76,42 +87,37 @@ class FlipTable:
 
     # -- writing
 
-    def keep(self, asked: Asked, by: str, found: Sequence[tuple[int, Example, Sequence[Counterfactual]]]) -> None:
-        """Store what a search found for some examples, each with its place, all in one step."""
-        self._store.write(partial(self._add, asked, by, found))
+    def keep(self, by: str, finds: Sequence[Find]) -> None:
+        """Store what searches found, all in one step."""
+        self._store.write(partial(self._add, by, finds))
 
-    def _add(
-        self,
-        asked: Asked,
-        by: str,
-        found: Sequence[tuple[int, Example, Sequence[Counterfactual]]],
-        connection: Connection,
-    ) -> None:
+    def _add(self, by: str, finds: Sequence[Find], connection: Connection) -> None:
         self._store.lock(connection, "flips")
-        places = [place for place, _, _ in found]
-        done = set(connection.execute(_searched(asked, places).with_only_columns(flip_searches.c.place)).scalars())
-        new = [one for one in found if one[0] not in done]
-        rows = {flip.id: _row(place, example, flip, by) for place, example, own in new for flip in own}
+        done = {(row.asked, row.place) for row in connection.execute(_searched({f.place: f.asked for f in finds}))}
+        new = [one for one in finds if (one.asked, one.place) not in done]
+        rows = {flip.id: _row(one, flip, by) for one in new for flip in one.flips}
         known = sa.select(flips.c.id).where(flips.c.id.in_(list(rows)))
         for id_ in connection.execute(known).scalars().all():
             del rows[id_]
         if rows:
             connection.execute(flips.insert(), list(rows.values()))
         told = [
-            {"asked": asked.id, "place": place, "found": json.dumps([flip.id for flip in own])} for place, _, own in new
+            {"asked": one.asked, "place": one.place, "found": json.dumps([flip.id for flip in one.flips])}
+            for one in new
         ]
         if told:
             connection.execute(flip_searches.insert(), told)
 
     # -- reading
 
-    def found(self, asked: Asked, places: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """For which of these places this was looked for already, and the ids of what was found."""
+    def found(self, wanted: Mapping[int, str]) -> dict[int, tuple[str, ...]]:
+        """For which places what is wanted there (ids of searches) was looked for, and the ids of what was found."""
         known: dict[int, tuple[str, ...]] = {}
         with self._store.read() as connection:
-            for some in batches(places, 500):
-                for row in connection.execute(_searched(asked, some)):
-                    known[row.place] = tuple(json.loads(row.found))
+            for some in batches(wanted.items(), 500):
+                for row in connection.execute(_searched(dict(some))):
+                    if wanted[row.place] == row.asked:
+                        known[row.place] = tuple(json.loads(row.found))
         return known
 
     def one(self, id_: str) -> StoredFlip:
@@ -140,14 +146,14 @@ class FlipTable:
 
     def count(self, revision: str) -> int:
         """How many a revision has."""
-        query = sa.select(sa.func.count()).select_from(flips).where(flips.c.revision == revision)
+        query = sa.select(sa.func.count()).select_from(flips).where(_changed(revision))
         with self._store.read() as connection:
             found: int = connection.execute(query).scalar_one()
         return found
 
     def newest(self, place: int, revision: str, limit: int) -> list[StoredFlip]:
         """Those of an example, newest first."""
-        query = sa.select(flips).where(flips.c.revision == revision, flips.c.place == place)
+        query = sa.select(flips).where(_changed(revision), flips.c.place == place)
         with self._store.read() as connection:
             return [_stored(row) for row in connection.execute(query.order_by(flips.c.number.desc()).limit(limit))]
 
@@ -168,7 +174,7 @@ class FlipTable:
         """Each as a dot, the newest ones, oldest first; and how many there are."""
         mine = _rated_by(author).label("rated")
         columns = [c for c in flips.c if c.name != "flip"]
-        query = sa.select(*columns, mine).where(flips.c.revision == revision).order_by(flips.c.number.desc())
+        query = sa.select(*columns, mine).where(_changed(revision)).order_by(flips.c.number.desc())
         with self._store.read() as connection:
             rows = connection.execute(query.limit(most)).all()
         return tuple(_dot(row) for row in reversed(rows)), self.count(revision)
@@ -242,12 +248,13 @@ def _rating(entry: Feedback) -> dict[str, Any]:
 # -- inside queries
 
 
-def _searched(asked: Asked, places: Sequence[int]) -> sa.Select[Any]:
-    return sa.select(flip_searches).where(flip_searches.c.asked == asked.id, flip_searches.c.place.in_(places))
+def _searched(wanted: Mapping[int, str]) -> sa.Select[Any]:
+    columns = flip_searches.c
+    return sa.select(flip_searches).where(columns.asked.in_(set(wanted.values())), columns.place.in_(list(wanted)))
 
 
 def _conditions(wanted: FlipQuery, revision: str, author: str, overlap: int) -> Iterator[sa.ColumnElement[bool]]:
-    yield flips.c.revision == revision
+    yield _changed(revision)
     if wanted.place is not None:
         yield flips.c.place == wanted.place
     if wanted.method is not None:
@@ -262,6 +269,11 @@ def _conditions(wanted: FlipQuery, revision: str, author: str, overlap: int) -> 
         yield needs if wanted.waiting else ~needs
 
 
+def _changed(revision: str) -> sa.ColumnElement[bool]:
+    """Of a revision, and with a word changed: where none could be, there is nothing to look at."""
+    return sa.and_(flips.c.revision == revision, flips.c.edits > 0)
+
+
 def _rated_by(author: str) -> sa.ColumnElement[bool]:
     return sa.exists().where(opinions.c.author == author, opinions.c.subject == _subject())
 
@@ -271,11 +283,11 @@ def _subject() -> sa.ColumnElement[str]:
     return sa.literal('["flip_rating","') + flips.c.id + sa.literal('"]')
 
 
-def _row(place: int, example: Example, flip: Counterfactual, by: str) -> dict[str, Any]:
+def _row(find: Find, flip: Counterfactual, by: str) -> dict[str, Any]:
     return {
         "id": flip.id,
-        "place": place,
-        "text_hash": example.text_hash,
+        "place": find.place,
+        "text_hash": find.example.text_hash,
         "revision": flip.before.revision,
         "method": flip.recipe.name,
         "target": flip.target,
@@ -283,7 +295,7 @@ def _row(place: int, example: Example, flip: Counterfactual, by: str) -> dict[st
         "after": flip.after.label,
         "probability": flip.after.confidence,
         "edits": len(flip.edits),
-        "words": len(Words(example)),
+        "words": len(Words(find.example)),
         "similarity": flip.similarity,
         "perplexity": flip.perplexity,
         "flips": flip.flips,

@@ -29,7 +29,18 @@ from unhans.shapes import (
 from unhans.store import Store
 from unhans.store.schema import curves, reports
 from unhans.text import visible_form
-from unhans.types import Feedback, Measure, Relabel, Report, Revision, Ruling, WordVote, from_json, to_json
+from unhans.types import (
+    Feedback,
+    FlipRating,
+    Measure,
+    Relabel,
+    Report,
+    Revision,
+    Ruling,
+    WordVote,
+    from_json,
+    to_json,
+)
 
 MOST_POINTS = 300  # of a curve: more cannot be seen
 _CURVES = 50  # trainings whose losses are kept
@@ -44,7 +55,7 @@ _curve = TypeAdapter(LossCurve)
 class SortedOut:
     """Answers that a fix may use, and why the others are left out."""
 
-    usable: tuple[Feedback, ...]  # votes, labels, and the rulings on them
+    usable: tuple[Feedback, ...]  # votes, labels, ratings of flips, and the rulings on them
     inherited: frozenset[str]  # ids of those that an earlier revision was trained on
     stale: tuple[tuple[str, int], ...]  # why answers were left out, and how many
 
@@ -57,10 +68,11 @@ def sort_out(
     inherited: Collection[str],
     people: Collection[str] | None,
 ) -> SortedOut:
-    """What of people's opinions still fits; `hashes` are those of the texts as they are now.
+    """What of people's opinions still fits; `hashes` are those of the texts as they are now, by example or flip.
 
     An answer about another revision does not fit, unless the one in use was trained on it: it must keep being asked
-    for, or the next training unlearns it. Rulings decide only where there are votes, so they need not fit.
+    for, or the next training unlearns it. What people say of a rewritten text stays true of it whatever the model, so
+    ratings of flips teach any revision. Rulings decide only where there are votes, so they need not fit.
     """
     usable: list[Feedback] = []
     left_out: Counter[str] = Counter()
@@ -68,10 +80,11 @@ def sort_out(
     for one in opinions:
         if isinstance(one.says, Ruling):
             usable.append(one)
-        elif isinstance(one.says, WordVote | Relabel) and (people is None or one.author in people):
-            about = one.says.example
-            reason = stale_reason(one, text_hash=hashes.get(about or ""), revision=revision)
-            if reason is None or (reason == OTHER_REVISION and one.id in used):
+        elif isinstance(one.says, WordVote | Relabel | FlipRating) and (people is None or one.author in people):
+            says, rates = one.says, isinstance(one.says, FlipRating)
+            about = says.counterfactual if isinstance(says, FlipRating) else says.example or ""
+            reason = stale_reason(one, text_hash=hashes.get(about), revision=revision)
+            if reason is None or (reason == OTHER_REVISION and (rates or one.id in used)):
                 usable.append(one)
             else:
                 left_out[reason] += 1

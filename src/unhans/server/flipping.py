@@ -136,8 +136,8 @@ def _known(name: str, known: tuple[Method, ...], what: str) -> Method:
 def _check_cost(given: NewFlips) -> None:
     settings: dict[str, Any] = {**(given.options or {}), **(given.search or {})}
     for name, most in _MOST.items():
-        if name in settings and not 1 <= settings[name] <= most:
-            raise BadOption(f"{name} must be from 1 to {most}.")
+        if name in settings and int(settings[name]) > most:
+            raise BadOption(f"{name} can be {most} here at most.")
 
 
 def _check_masks(given: NewFlips, examples: list[Example]) -> None:
