@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from unhans.attributions import attribute
     from unhans.bugs import plant
     from unhans.comparison import compare
+    from unhans.counterfactuals import find_flips
     from unhans.data import read, write
     from unhans.errors import UnhansError
     from unhans.figures import save
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from unhans.loading import load
     from unhans.metrics import measure
     from unhans.project import Project
+    from unhans.rationales import select
+    from unhans.risk import assess
     from unhans.task import rank_words, suspects
     from unhans.training import Schedule, fit
     from unhans.types import Example, from_json, to_json
@@ -26,8 +29,10 @@ _HOMES = {
     "Project": "project",
     "Schedule": "training",
     "UnhansError": "errors",
+    "assess": "risk",
     "attribute": "attributions",
     "compare": "comparison",
+    "find_flips": "counterfactuals",
     "fit": "training",
     "from_json": "types",
     "load": "loading",
@@ -37,6 +42,7 @@ _HOMES = {
     "rank_words": "task",
     "read": "data",
     "save": "figures",
+    "select": "rationales",
     "suspects": "task",
     "to_json": "types",
     "write": "data",
@@ -47,8 +53,10 @@ __all__ = [
     "Project",
     "Schedule",
     "UnhansError",
+    "assess",
     "attribute",
     "compare",
+    "find_flips",
     "fit",
     "from_json",
     "load",
@@ -58,6 +66,7 @@ __all__ = [
     "rank_words",
     "read",
     "save",
+    "select",
     "suspects",
     "to_json",
     "write",
