@@ -228,7 +228,6 @@ def test_a_desk_cuts_texts_into_sentences_and_says_which_hold_the_rationale(tmp_
     texts = [
         Example("long", "the soup was cold. The film was great! We were never there", label="positive"),
         Example("pair", "the soup was cold", "great. The film was", label="negative"),
-        Example("empty", "", label="negative"),
         Example("last", "great", label="positive"),
     ]
     with make(tmp_path / "p", texts) as project:
@@ -250,8 +249,8 @@ def test_a_desk_cuts_texts_into_sentences_and_says_which_hold_the_rationale(tmp_
             ("pair", (4, 5)),
             ("pair", (6, 7, 8)),
         ]
-        assert (desk(project, 2).words, desk(project, 2).sentences) == ((), ())
-        assert (desk(project, 2).previous, desk(project, 2).following) == (1, 3)
+        assert [one.words for one in desk(project, 2).sentences] == [(0,)]
+        assert (desk(project, 1).previous, desk(project, 1).following) == (0, 2)
         spans = desk(project, 0, rationale="spans", explained=told.explained)
         assert spans.rationale.recipe.name == "spans"
 

@@ -25,7 +25,7 @@ from unhans.model import Classifier
 from unhans.scoring import Progress
 from unhans.shapes import LossPoint
 from unhans.training import Epoch, Watch
-from unhans.types import Example, Feedback
+from unhans.types import Counterfactual, Example, Feedback
 
 _WHOLE = 10_000  # progress is told in so many parts
 _LEFT_SECONDS = 7 * 86_400  # checkpoints that nobody came back for
@@ -85,6 +85,7 @@ class Round:
     validation: Sequence[Example] | None
     feedback: Sequence[Feedback]
     training: Mapping[str, Any]
+    flips: Mapping[str, Counterfactual] = field(default_factory=dict)  # that ratings are about, by their ids
     failed: list[str] = field(default_factory=list)  # sentences about those that could not be trained
 
     def check(self, run: Run) -> None:
@@ -107,6 +108,7 @@ class Round:
                 self.train,
                 self.feedback,
                 fix=run.fix,
+                flips=self.flips,
                 validation=self.validation,
                 training=self.training,
                 seed=run.seed,

@@ -41,7 +41,7 @@ from unhans.rationales import rationale, rationale_of
 from unhans.records import FACTS, FORMAT, Records
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import Alike
-from unhans.records.flipping import Asked, Find, KnownFlips
+from unhans.records.flipping import Asked, Find, KnownFlips, by_flip
 from unhans.records.revising import KnownFix, KnownFixes, now
 from unhans.registry import Entry, Option
 from unhans.scoring import Progress, ScoreCache, Tally
@@ -536,7 +536,8 @@ class Project(Records):
         parent, before, feedback = self.current_name, self._loaded_current(), self.usable_feedback(people)
         runs = planned(fix, options or {}, seed=seed, seeds=seeds, rivals=rivals, strengths=strengths)
         train, validation, sets = self._divided(on or {})
-        work = Round(before, train, validation, feedback, dict(training or {}))
+        flips = {id_: stored.flip for id_, stored in self.flip_table.some(by_flip(feedback)).items()}
+        work = Round(before, train, validation, feedback, dict(training or {}), flips)
         work.check(runs[0])
         self.keep_setting("expectations", list(expectations))
         verifying = sum(map(len, sets.values())) * (len(runs) + 4)
