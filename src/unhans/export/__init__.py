@@ -14,10 +14,8 @@ were handed in, and what got worse comes first.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,8 +24,10 @@ from unhans.artefacts import Artefacts
 from unhans.checkpoint import token_limit
 from unhans.data.writing import new_file
 from unhans.errors import BadData, BadModel, BadOption, Conflict, NotAllowed, ProjectProblem, Unsupported
-from unhans.export.card import Facts, facts_of, model_card, versions
+from unhans.export.card import Facts, facts_of, model_card
 from unhans.export.dataset import write_feedback
+from unhans.export.flips import export_flips, read_flips
+from unhans.export.keeping import Exported, keep
 from unhans.feedback import resolve
 from unhans.model import Classifier, TransformerClassifier
 from unhans.reporting import report_page
@@ -41,28 +41,19 @@ __all__ = [
     "check_export",
     "export_bundle",
     "export_feedback",
+    "export_flips",
     "export_model",
     "export_report",
     "facts_of",
     "model_card",
     "push",
+    "read_flips",
 ]
 
 PARTS = ("model", "feedback", "report")
 _CHECKED = 50  # examples on which a written model must answer as before
 _TOLERANCE = 1e-4  # logits
 _HAND_ON = "The export itself is whole, in {folder}."
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """Something to take away, complete and checked."""
-
-    folder: Path
-    files: tuple[str, ...]  # relative to the folder
-    size: int  # bytes
-    checked: str  # what was checked, in a sentence
-    parts: tuple[str, ...] = ()
 
 
 # -- the four exports
@@ -87,7 +78,7 @@ def export_model(
     if push_to is not None:
         _check_repository(push_to)
     own = _with_weights(classifier)
-    made = _keep(
+    made = keep(
         folder,
         lambda partial: _write_model(own, partial, card, check_on),
         parts=("model",),
@@ -109,7 +100,7 @@ def export_feedback(
     about: which words are to count more, which less, by majority; it is left out if there is none. Authors are
     person-1, person-2, … and notes are left out unless `names` are asked for.
     """
-    return _keep(
+    return keep(
         folder,
         lambda partial: write_feedback(partial, examples, feedback, revision, names),
         parts=("feedback",),
@@ -169,7 +160,7 @@ def export_bundle(
             export_report(report, partial / "report.html", title)
         return " ".join(told)
 
-    return _keep(folder, write, parts=chosen, revision=id_, needs=0 if own is None else _bytes(own))
+    return keep(folder, write, parts=chosen, revision=id_, needs=0 if own is None else _bytes(own))
 
 
 def check_export(folder: str | Path) -> str | None:
@@ -225,26 +216,6 @@ def _check_repository(repository: str) -> None:
         validate_repo_id(repository)
     except HFValidationError as error:
         raise BadOption(f"{repository[:100]!r} cannot be a repository on the hub: give it as name/model.") from error
-
-
-# -- keeping it whole
-
-
-def _keep(
-    folder: str | Path, write: Callable[[Path], str], *, parts: Sequence[str], revision: str, needs: int = 0
-) -> Exported:
-    """Have a new folder filled, and say in its manifest what it is; `write` says what was checked."""
-    target = Path(folder).expanduser().absolute()
-    facts: dict[str, Any] = {"parts": list(parts), "revision": revision, "versions": versions()}
-
-    def fill(partial: Path) -> None:
-        facts["checked"] = write(partial)
-        partial.chmod(0o755)  # an export is for others, too
-
-    Artefacts(target.parent).add(target.name, fill, facts, needs=needs)
-    files = tuple(sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()))
-    size = sum((target / name).stat().st_size for name in files)
-    return Exported(target, files, size, facts["checked"], tuple(parts))
 
 
 def _inside(folder: Path, name: str) -> Path:

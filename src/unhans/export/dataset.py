@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -92,25 +92,33 @@ def write_feedback(
     ]
     if not found:
         raise BadData("Nobody has said anything that stands, so there is no feedback to export. Nothing was written.")
-    for name, rows, schema in found:
+    write_tables(folder, found, "Feedback on a text classifier", _ABOUT)
+    return f"{_n(answers, 'answer')} and {_n(highlights, 'text')} with marked words were written and read back."
+
+
+def write_tables(
+    folder: Path, tables: Sequence[tuple[str, list[dict[str, Any]], pa.Schema]], title: str, about: Mapping[str, str]
+) -> None:
+    """Tables with rows as Parquet, read back, and the card from which `datasets` knows them."""
+    for name, rows, schema in tables:
         pq.write_table(pa.Table.from_pylist([_valid(row) for row in rows], schema), folder / f"{name}.parquet")
         if pq.read_table(folder / f"{name}.parquet").num_rows != len(rows):
             raise ProjectProblem(f"The table {name} cannot be read back. Nothing was kept; check the disk.")
-    (folder / "README.md").write_text(_card([name for name, _, _ in found]), encoding="utf-8")
-    return f"{_n(answers, 'answer')} and {_n(highlights, 'text')} with marked words were written and read back."
+    card = _card(title, {name: about[name] for name, _, _ in tables})
+    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _n(rows: Sequence[Any], noun: str) -> str:
     return f"{len(rows):,} {noun}{'' if len(rows) == 1 else 's'}"
 
 
-def _card(names: Sequence[str]) -> str:
+def _card(title: str, tables: Mapping[str, str]) -> str:
     """README.md: for `datasets`, where each table is; for people, what is in it."""
-    configs = [f"- config_name: {name}\n  data_files:\n  - split: train\n    path: {name}.parquet" for name in names]
+    configs = [f"- config_name: {name}\n  data_files:\n  - split: train\n    path: {name}.parquet" for name in tables]
     front = ["---", "license: unknown", "tags:", "- unhans", "configs:", *configs, "---"]
-    load = f'Load it with `datasets.load_dataset(folder, "{names[0]}")`. The tables:'
-    about = "\n".join(f"- **{name}**: {_ABOUT[name]}" for name in names)
-    return "\n\n".join(["\n".join(front), "# Feedback on a text classifier", load, about]) + "\n"
+    load = f'Load it with `datasets.load_dataset(folder, "{next(iter(tables))}")`. The tables:'
+    about = "\n".join(f"- **{name}**: {text}" for name, text in tables.items())
+    return "\n\n".join(["\n".join(front), f"# {title}", load, about]) + "\n"
 
 
 def _examples_of(entry: Feedback) -> tuple[str, ...]:
@@ -176,13 +184,13 @@ def _mask(words: Sequence[str], said: Iterable[tuple[WordVote, int]], wanted: st
     return mask
 
 
-def _valid(row: dict[str, Any]) -> dict[str, Any]:
-    """Strings that Parquet can hold."""
-    return {
-        name: clean(cell)
-        if isinstance(cell, str)
-        else [clean(c) if isinstance(c, str) else c for c in cell]
-        if isinstance(cell, list)
-        else cell
-        for name, cell in row.items()
-    }
+def _valid(cell: Any) -> Any:
+    """Strings that Parquet can hold, wherever in a row they are."""
+    match cell:
+        case str():
+            return clean(cell)
+        case dict():
+            return {name: _valid(inner) for name, inner in cell.items()}
+        case list():
+            return [_valid(inner) for inner in cell]
+    return cell
