@@ -163,7 +163,7 @@ def test_a_closed_pipe_is_no_failure(model):
         (["predict", "nowhere"], 3, "not a project"),
         (["predict", "--model", "./nowhere", "--text", "x"], 3, "There is no folder"),
         (["predict", "somewhere", "--label-column", "gold"], 2, "for --data only"),
-        (["methods", "repairs"], 2, "There is: attributions, bugs"),
+        (["methods", "repairs"], 2, "There is: attributions, rationales"),
         (["nonsense"], 2, "No such command"),
         (["demo", "--share", "2"], 2, "Invalid value"),
     ],
@@ -187,7 +187,14 @@ def test_methods_lists_every_member_with_options_and_as_json():
     assert "leave_one_out (loo, occlusion)" in run("methods").output
     assert "erase=delete" in run("methods", "attributions").output
     listed = json.loads(run("methods", "--json").stdout)
-    assert {entry["family"] for entry in listed} == {"attributions", "bugs", "metrics", "fixes"}
+    assert {entry["family"] for entry in listed} == {
+        "attributions",
+        "rationales",
+        "counterfactuals",
+        "bugs",
+        "metrics",
+        "fixes",
+    }
     assert next(entry for entry in listed if entry["name"] == "deletion_auc")["favours"].startswith(
         "methods that delete"
     )

@@ -163,7 +163,7 @@ def rate(  # noqa: PLR0917 - click passes them by name
     with Records.open(project, database=database) as records:
         stored = records.flip_table.one(flip)
         says = FlipRating(flip, plausible, meaningful, agrees, label)
-        check_answer(says, None, records.labels)
+        check_answer(says, None, records.labels, flip=True)
         entry = Feedback(new_id(), says, author, now(), stored.flip.before.revision, stored.text_hash)
         records.log.add_many([(entry, entry.id)])
     if as_json:
