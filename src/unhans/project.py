@@ -28,6 +28,7 @@ from unhans.catalogue import describe
 from unhans.counterfactuals import DEFAULT as FLIPPING
 from unhans.counterfactuals import SEARCH, Counterfactuals, counterfactual, find_flips, search_settings
 from unhans.counterfactuals import check_usable as check_flips
+from unhans.counterfactuals.scores import scored
 from unhans.data import Corpus, read
 from unhans.errors import BadData, BadOption, Conflict, ProjectProblem, Unsupported
 from unhans.expectations import check_expectations
@@ -66,6 +67,7 @@ from unhans.types import (
     to_json,
 )
 from unhans.verify import verify
+from unhans.wordnet import open_wordnet
 
 _AT_ONCE = 256  # explanations between two writings: what a stop can cost
 _BACKGROUND, _TEXTS = 200, 20_000  # examples to compare with; texts that a language model is fitted on
@@ -75,6 +77,7 @@ _SUSPECTS = 50
 _TIMED = 10  # texts that must have been answered before their time is worth noting
 _CHECKPOINTS, _LANGUAGE_MODEL = ".fixing", "language_model"
 _FLIPPED_AT_ONCE = 8  # examples between two writings of flips: what a stop can cost
+_PLACES = ("model", "wordnet")  # options of generators that name what is to be read
 _LEXICON = 20_000  # words of the project's texts that a flip may put in
 _VALIDATED = 2000  # examples that choose the epoch, at most: all of them are asked after each
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
@@ -304,7 +307,7 @@ class Project(Records):
         Done again whenever another version of unhans, or another revision, opens the project to work on it.
         """
         families = attribution, fix, counterfactual, rationale
-        known_to = [__version__, self.current.id, *(family.names for family in families)]
+        known_to = [__version__, self.current.id, *(family.names for family in families), _has_wordnet()]
         if self.methods() and self.setting("methods_of") == known_to:
             return
 
@@ -316,6 +319,13 @@ class Project(Records):
 
         def flips(entry: Entry) -> None:
             check_flips(self.classifier, entry, language_model=True)
+            if "wordnet" in _option_names(entry):
+                open_wordnet()
+            if "model" in _option_names(entry):
+                raise Unsupported(
+                    f"{entry.name} reads a model that you name, from a folder or the hub, so it is for the command "
+                    f"line: `unhans flips --method {entry.name}`."
+                )
 
         found = [_described(entry, explains) for entry in attribution]
         ways = tuple(
@@ -330,7 +340,7 @@ class Project(Records):
         told = KnownFixes(ways, tuple(map(_option, TRAINING)))
         generators = sorted(counterfactual, key=lambda entry: entry.name != FLIPPING)
         hunts = KnownFlips(
-            tuple(_described(entry, flips) for entry in generators),
+            tuple(_without_places(_described(entry, flips)) for entry in generators),
             tuple(map(_option, SEARCH)),
             tuple(_described(entry, lambda _: None) for entry in rationale),
         )
@@ -476,7 +486,14 @@ class Project(Records):
                 cache=self.cache if classifier.lasting else None,
                 **options,
             )
-            own = {example.id: tuple(one for one in made if one.example == example.id) for example in some}
+            told = scored(
+                made,
+                {example.id: example for example in some},
+                language_model=self._fitted_language_model(),
+                classifier=classifier,
+                cancelled=cancelled,
+            )
+            own = {example.id: tuple(one for one in told if one.example == example.id) for example in some}
             kept = [Find(searches[e.id], places[e.id], e, own[e.id]) for e in some if e.id in places]
             self.flip_table.keep(by, kept)
             found |= own
@@ -748,6 +765,23 @@ def _described(entry: Entry, check: Callable[[Entry], None]) -> Method:
     told = describe(entry)
     plain = (told["name"], told["summary"], tuple(told["needs"]), told["paper"], told["random"])
     return Method(*plain, tuple(map(_option, entry.options)), not unusable, unusable)
+
+
+def _has_wordnet() -> bool:
+    try:
+        open_wordnet()
+    except Unsupported:
+        return False
+    return True
+
+
+def _without_places(method: Method) -> Method:
+    """Without options that name folders of this machine, or models of a hub: they are not for the browser to set."""
+    return replace(method, options=tuple(one for one in method.options if one.name not in _PLACES))
+
+
+def _option_names(entry: Entry) -> list[str]:
+    return [option.name for option in entry.options]
 
 
 def _option(option: Option) -> MethodOption:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unhans.errors import BadOption, NotFound
 from unhans.feedback import CHANGED, OTHER_REVISION, stale_reason, subject_of
@@ -121,8 +121,8 @@ class FlipViews:
             verdict=None if change is None else change.verdict,
         )
 
-    def dataset(self, revision: str | None) -> Iterator[dict[str, Any]]:
-        """All of a revision, or of all where none is named, with all ratings: for files."""
+    def dataset(self, revision: str | None) -> Iterator[str]:
+        """All of a revision, or of all where none is named, with all ratings, as lines of JSON."""
         records = self._records
         chosen = None if revision is None else records.revision_id(revision)
         rated = by_flip(records.log.opinions(kinds=("flip_rating",)))

@@ -136,8 +136,8 @@ class FlipTable:
         return {row.id: _stored(row) for row in sorted(rows, key=lambda row: int(row.number))}
 
     def all(self, revision: str | None = None) -> Iterator[StoredFlip]:
-        """Those of a revision, or of all, in the order they were stored."""
-        query = sa.select(flips).order_by(flips.c.number)
+        """Those of a revision, or of all, that change a word, in the order they were stored."""
+        query = sa.select(flips).where(flips.c.edits > 0).order_by(flips.c.number)
         if revision is not None:
             query = query.where(flips.c.revision == revision)
         with self._store.read() as connection:
@@ -193,34 +193,19 @@ def check_edits(example: Example, edits: Sequence[Edit]) -> None:
         raise BadOption("Two changes are about the same word. Give one for each word.")
 
 
-def dataset_line(stored: StoredFlip, original: Example, ratings: Iterable[Feedback]) -> dict[str, Any]:
-    """A counterfactual with all that somebody needs who takes it elsewhere."""
+def dataset_line(stored: StoredFlip, original: Example, ratings: Iterable[Feedback]) -> str:
+    """A counterfactual with all that somebody needs who takes it elsewhere: a line that `export.read_flips` reads."""
     flip = stored.flip
-    told: dict[str, Any] = json.loads(to_json(flip))
-    return {
+    told = {
         "id": flip.id,
-        "example": original.id,
-        "text": original.text,
-        "pair": original.pair,
-        "label": original.label,
-        "group": original.group,
-        "split": original.split,
-        "edits": told["edits"],
-        "edited_text": flip.text,
-        "edited_pair": flip.pair,
-        "labels": told["before"]["labels"],
-        "before": {"label": flip.before.label, "probabilities": told["before"]["probabilities"]},
-        "after": {"label": flip.after.label, "probabilities": told["after"]["probabilities"]},
-        "target": flip.target,
-        "flips": flip.flips,
-        "perplexity": flip.perplexity,
-        "similarity": flip.similarity,
-        "recipe": told["recipe"],
         "revision": flip.before.revision,
+        "original": json.loads(to_json(original)),
+        "flip": json.loads(to_json(flip)),
+        "ratings": [json.loads(to_json(one)) for one in ratings],
         "by": stored.by,
         "at": stored.at,
-        "ratings": [_rating(one) for one in ratings if isinstance(one.says, FlipRating)],
     }
+    return json.dumps(told, ensure_ascii=False) + "\n"
 
 
 def by_flip(ratings: Iterable[Feedback]) -> Mapping[str, list[Feedback]]:
@@ -230,19 +215,6 @@ def by_flip(ratings: Iterable[Feedback]) -> Mapping[str, list[Feedback]]:
         if isinstance(one.says, FlipRating):
             found.setdefault(one.says.counterfactual, []).append(one)
     return found
-
-
-def _rating(entry: Feedback) -> dict[str, Any]:
-    assert isinstance(entry.says, FlipRating)
-    says = entry.says
-    return {
-        "author": entry.author,
-        "plausible": says.plausible,
-        "meaningful": says.meaningful,
-        "agrees": says.agrees,
-        "label": says.label,
-        "at": entry.at,
-    }
 
 
 # -- inside queries

@@ -5,14 +5,13 @@ Ratings are answers like others (`POST feedback`). Where judging is blind, every
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 
 from unhans.errors import BadOption, NotAllowed
+from unhans.exchange import FORMATS
 from unhans.jobs import Job
 from unhans.records.flip_views import FlipViews
 from unhans.records.flipping import check_edits
@@ -40,7 +39,9 @@ from unhans.types import Example
 
 router = APIRouter(prefix="/api/projects/{project}", tags=["flipping"])
 _LONGEST = 200  # characters of a word put in by hand
-_MOST = {"max_edits": 50, "beam": 100, "alternatives": 50, "candidates": 1000}  # what a search may cost from here
+_MOST = {  # what a search may cost from here
+    "max_edits": 50, "beam": 100, "alternatives": 50, "candidates": 1000, "per_word": 100, "senses": 50,
+}  # fmt: skip
 
 
 @router.get("/flips")
@@ -90,12 +91,7 @@ def export(
     """Rewritten texts with their originals and all ratings as a file; of all revisions, or of one."""
     if revision is not None:
         seat.records.revision_id(revision)  # refused now: once the file has begun it is too late
-
-    def lines() -> Iterator[str]:
-        for line in _views(seat).dataset(revision):
-            yield json.dumps(line, ensure_ascii=False) + "\n"
-
-    return attachment(lines(), f"flips.{format}", "application/jsonl")
+    return attachment(_views(seat).dataset(revision), f"flips.{format}", FORMATS[format].media_type)
 
 
 @router.get("/flips/{id}")
