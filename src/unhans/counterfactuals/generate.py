@@ -17,6 +17,7 @@ from unhans.counterfactuals._drafts import Draft
 from unhans.errors import BadOption, Cancelled
 from unhans.model import Classifier, best_device
 from unhans.text import Words, word_spans
+from unhans.tokens import padded
 from unhans.types import Edit, Span
 
 _MOST_EDITS = 12  # of one rewrite: with more it is another text, and too many parts of it would have to be tried
@@ -55,14 +56,14 @@ def generate(
     control = sorted(token.content for token in writer.tokenizer.added_tokens_decoder.values() if token.special)
     results: list[list[tuple[Edit, ...]]] = []
     for on, rng in zip(drafts, rngs, strict=True):
+        if (cancelled := how.get("cancelled")) is not None and cancelled():
+            raise Cancelled("Rewriting was stopped.")
+        questions = list(_questions(on, prompt, codes.split(), classifier, control))
         found: dict[tuple[Edit, ...], None] = {}
-        for number, given in _questions(on, prompt, codes.split(), classifier, control):
-            if (cancelled := how.get("cancelled")) is not None and cancelled():
-                raise Cancelled("Rewriting was stopped.")
-            for written in _write(writer, given, samples, int(rng.integers(2**31))):
-                edits = edits_between(on, number, put_together(written))
-                if edits and all(constraints.allows(on, edit) for edit in edits):
-                    found[edits] = None
+        for number, written in _write(writer, questions, samples, int(rng.integers(2**31))):
+            edits = edits_between(on, number, put_together(written))
+            if edits and all(constraints.allows(on, edit) for edit in edits):
+                found[edits] = None
         results.append(sorted(found, key=len))
     return results
 
@@ -94,29 +95,30 @@ def _opened(source: str) -> Checkpoint:
     return Checkpoint(found.model.to(best_device()), found.tokenizer, found.limit)
 
 
-def _write(writer: Checkpoint, given: str, samples: int, seed: int) -> list[str]:
-    """What the model answers, drawn from its own probabilities; nothing where the prompt leaves no room."""
+def _write(writer: Checkpoint, questions: Sequence[tuple[int, str]], samples: int, seed: int) -> list[tuple[int, str]]:
+    """What the model answers, drawn from its own probabilities; nothing to a prompt that leaves no room."""
     model, tokenizer = writer.model, writer.tokenizer
-    inputs = tokenizer(given, return_tensors="pt", verbose=False)
-    length = inputs["input_ids"].shape[1]
-    more = length + _ROOM
-    if not model.config.is_encoder_decoder:
-        more = min(more, writer.limit - length)
-    if more < 1 or length > writer.limit or not length:
+    causal = not model.config.is_encoder_decoder  # it goes on where the prompt ends, so padding must stand before it
+    lines = [(number, tokenizer(given, verbose=False)["input_ids"]) for number, given in questions]
+    lines = [(number, ids) for number, ids in lines if 0 < len(ids) < (writer.limit if causal else writer.limit + 1)]
+    if not lines:
         return []
+    longest = max(len(ids) for _, ids in lines)
     end = tokenizer.eos_token_id
+    fill = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end if end is not None else 0
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         torch.manual_seed(seed)
         answers = model.generate(
-            input_ids=inputs["input_ids"].to(model.device),
-            attention_mask=inputs["attention_mask"].to(model.device),
+            input_ids=torch.tensor(padded([ids for _, ids in lines], fill, left=causal), device=model.device),
+            attention_mask=torch.tensor(padded([[1] * len(ids) for _, ids in lines], 0, causal), device=model.device),
             do_sample=True,
             num_return_sequences=samples,
-            max_new_tokens=more,
-            pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end,
+            max_new_tokens=min(longest + _ROOM, writer.limit - longest) if causal else longest + _ROOM,
+            pad_token_id=fill,
         )
-    own = answers if model.config.is_encoder_decoder else answers[:, length:]
-    return [_ended(tokenizer, line.tolist()) for line in own]
+    own = answers[:, longest:] if causal else answers
+    numbers = [number for number, _ in lines for _ in range(samples)]
+    return [(number, _ended(tokenizer, line.tolist())) for number, line in zip(numbers, own, strict=True)]
 
 
 def _ended(tokenizer: Any, ids: list[int]) -> str:
