@@ -357,15 +357,16 @@ def _f1(example: Example, chosen: Sequence[int]) -> float:
 
 
 def _learnable(selector: TransformerClassifier, labelled: Sequence[Example], only_correct: bool) -> list[Example]:
-    """The examples that stage 2 learns from."""
+    """The examples that stage 2 learns from; it must not lose a label that stage 1 never gets right."""
     if not only_correct:
         return list(labelled)
     best = selector.log_probs(labelled).argmax(axis=1)
     right = [e for n, e in zip(best, labelled, strict=True) if selector.labels[n] == e.label]
-    if len({example.label for example in right}) < 2:
+    if lost := sorted({str(e.label) for e in labelled} - {str(e.label) for e in right}):
         raise BadData(
-            f"Stage 1 gets {len(right)} of {len(labelled)} training texts right, and they do not have two labels. "
-            "Nothing was kept. Train it longer (schedule), or let stage 2 learn from all texts: only_correct=False."
+            f"Stage 1 gets {len(right)} of {len(labelled)} training texts right, and none with the label {lost[0]!r}, "
+            "so stage 2 could not learn it. Nothing was kept. Train stage 1 longer (schedule), or let stage 2 learn "
+            "from all texts: only_correct=False."
         )
     return right
 
