@@ -388,8 +388,9 @@ def _notes(rated: Sequence[_Rated], found: _Interval, plan: _Plan, width: float)
         notes.append(f"About {plan.more:,} more ratings, of flips of other texts, make the interval {width:g} wide.")
     elif plan.people is not None:
         notes.append(
-            f"These people differ so much that however many flips they rate, the interval stays {plan.at_best:.2g} "
-            f"wide; with about {plan.people:,} more people who rate as much, it becomes {width:g}."
+            "These people differ so much that however many flips they rate, the interval stays "
+            f"{min(plan.at_best, WORST):.2g} wide; with about {plan.people:,} more people who rate as much, it becomes "
+            f"{width:g}."
         )
     return notes
 
