@@ -377,13 +377,14 @@ class Counterfactual:
     @property
     def margin(self) -> float:
         """How far the model is from the boundary after the edits: the best label's probability less the next one's."""
-        first, second = sorted(self.after.probabilities, reverse=True)[:2]
+        first, second, *_ = (*sorted(self.after.probabilities, reverse=True), 0.0)
         return first - second
 
     @property
     def id(self) -> str:
-        """The same for the same edits of the same example, judged by the same model."""
-        told = (self.example, self.before.revision, self.target, [(e.position, e.old, e.new) for e in self.edits])
+        """The same for the same edits of the same example, judged by the same model that is shown the same words."""
+        edits = [(e.position, e.old, e.new) for e in self.edits]
+        told = (self.example, self.before.revision, self.target, self.reads, edits)
         return hashlib.blake2b(repr(told).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 import tiny
 import unhans.server
 from databases import KINDS
+from flipped import rewritten
 from served import OTHER, OURS, PASSWORD, Site, dump, new_folder, new_key, serve
 from unhans import __version__
 from unhans.accounts import Throttle
@@ -30,6 +31,7 @@ from unhans.server.security import RateLimit
 from unhans.store import batches
 from unhans.store.schema import users
 from unhans.supervising import WorkerSettings, tamed
+from unhans.text import Words
 from unhans.types import Feedback, Recipe, Revision, from_json, to_json
 
 HERE = ("host", "localhost:8000")
@@ -241,6 +243,12 @@ def requests(site: Site) -> list[tuple[str, str, str, Any]]:
     job = {"kind": "explain", "method": "leave_one_out", "target": "positive", "units": "word", "options": {"a": "b"}}
     fix = {"fix": "word_dropout", "options": {"rate": "x"}, "training": {"lora": "x"}, "rivals": ["relabel"]}
     fix |= {"people": ["ann"], "expectations": ["accuracy >= 0"]}
+    records = site.workspace.records(OURS)
+    flip, word = rewritten(records, 0), Words(example).strings[0]
+    rating = {"kind": "flip_rating", "counterfactual": flip.id, "plausible": 1, "meaningful": 1, "agrees": None}
+    hunt = {"method": "hotflip", "options": {"candidates": "5"}, "search": {"protected": "x"}, "target": "positive"}
+    hunt |= {"places": [0], "start": [{"position": 0, "old": word, "new": "x"}], "edits_in": "rationale"}
+    hunt |= {"attribution": "leave_one_out", "rationale": "top_share"}
     plan = {"model": "0" * 32, "data": "0" * 32, "title": "x", "labels": {"a": "b"}}
     columns = dict.fromkeys(("text", "pair", "label", "group", "split", "id"), "x")
     return [
@@ -273,6 +281,14 @@ def requests(site: Site) -> list[tuple[str, str, str, Any]]:
         ("POST", f"{P}/rollback", "json", {"expects": "r7"}),
         ("POST", f"{P}/comparisons", "json", {"before": "r0", "after": "r7", "expectations": ["accuracy >= 0"]}),
         ("POST", f"{P}/exports", "json", {"revision": "r7"}),
+        ("POST", f"{P}/feedback", "json", {"key": key, "says": rating | {"label": "positive"}} | common),
+        ("GET", f"{P}/flips", "params", {"revision": "r0", "method": "hotflip", "cursor": "WzAuMCwgMF0"}),
+        ("POST", f"{P}/flips", "json", hunt),
+        ("GET", f"{P}/flips/chart", "params", {"revision": "r0"}),
+        ("GET", f"{P}/flips/export", "params", {"revision": "r0", "format": "jsonl"}),
+        ("GET", f"{P}/risk", "params", {"revision": "r0", "width": "0.5"}),
+        ("GET", f"{P}/examples/0/flips", "params", filters | {"explained": explained, "rationale": "spans"}),
+        ("GET", f"{P}/examples/0/flips", "params", {"revision": "r0", "sort": "order"}),
     ]
 
 
@@ -287,6 +303,8 @@ NAMED = (
     ("GET", f"{P}/reports/SLOT/r0"),
     ("GET", f"{P}/reports/r0/SLOT/page.html"),
     ("GET", f"{P}/exports/SLOT.zip"),
+    ("GET", f"{P}/flips/SLOT"),
+    ("GET", f"{P}/examples/SLOT/flips"),
 )
 
 

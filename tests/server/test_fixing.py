@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,13 +16,11 @@ import pytest
 
 from served import OURS, Site, new_folder, serve
 from small_project import QUICK, examples, make
-from unhans.jobs import Job
 from unhans.records import Records
-from unhans.supervising import WorkerSettings
 from unhans.types import Measure, Report
+from working import ended, until, worker
 
 P = f"/api/projects/{OURS}"
-PATHS = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), *sys.path])}
 WORSE = Measure("accuracy", "test", 0.9, 0.5, -0.5, -0.3, n=100)
 
 
@@ -184,36 +177,6 @@ def worked(tmp_path: Path) -> Iterator[tuple[Site, Path]]:
         list(project.predict())
     with serve(folder) as site:
         yield site, folder
-
-
-@contextmanager
-def worker(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    settings = WorkerSettings(str(folder), None, lease_seconds=5.0, poll_seconds=0.02, server=os.getpid())
-    process = subprocess.Popen(
-        [sys.executable, "-m", "unhans.worker"],
-        stdin=subprocess.PIPE,
-        env=os.environ | PATHS | {"OMP_NUM_THREADS": "1"},
-    )
-    assert process.stdin
-    process.stdin.write(json.dumps(asdict(settings)).encode())
-    process.stdin.close()
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 240
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-
-
-def ended(site: Site, id_: str) -> Job:
-    until(lambda: site.workspace.jobs.get(id_).finished)
-    return site.workspace.jobs.get(id_)
 
 
 def votes(site: Site) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from flipped import rewritten
 from served import OTHER, OURS, PASSWORD, ROLES, Site, dump, new_key
 from unhans.types import Report
 
@@ -117,6 +118,10 @@ def an_export(site: Site) -> dict[str, Any]:
     return {"path": {"name": "r0-1"}}
 
 
+def a_flip(site: Site) -> dict[str, Any]:
+    return {"path": {"id": rewritten(site.workspace.records(OURS), 0).id}}
+
+
 def new_password(site: Site) -> dict[str, Any]:
     return {"json": {"old": PASSWORD, "new": PASSWORD}}
 
@@ -171,6 +176,14 @@ ROUTES: dict[tuple[str, str], tuple[tuple[int, ...], Asked]] = {
     ("POST", f"{P}/exports"): (MANAGER, with_json(revision="r0")),
     ("GET", f"{P}/exports"): (MANAGER, nothing),
     ("GET", f"{P}/exports/{{name}}.zip"): (MANAGER, an_export),
+    ("GET", f"{P}/flips"): (MEMBER, nothing),
+    ("POST", f"{P}/flips"): (MANAGER, with_json()),
+    ("GET", f"{P}/flips/methods"): (MEMBER, nothing),
+    ("GET", f"{P}/flips/chart"): (MEMBER, nothing),
+    ("GET", f"{P}/flips/export"): (MANAGER, nothing),
+    ("GET", f"{P}/flips/{{id}}"): (MEMBER, a_flip),
+    ("GET", f"{P}/risk"): (MEMBER, nothing),
+    ("GET", f"{P}/examples/{{place}}/flips"): (MEMBER, lambda site: {"path": {"place": 0}}),
     ("POST", f"{P}/jobs"): (MANAGER, with_json(kind="predict")),
     ("GET", "/api/jobs"): (SIGNED_IN, nothing),
     ("GET", "/api/jobs/{id}"): (MEMBER, a_job("queued")),

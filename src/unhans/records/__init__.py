@@ -423,7 +423,9 @@ class Records:
         found = self._sorted_out(people)
         settled, undecided = settle(found.usable)
         kinds: Counter[str] = Counter(one.says.kind for one in settled)
-        kinds += Counter(flip_rating=len(by_flip(found.usable)))  # each is a question of its own
+        rated = by_flip(found.usable)  # each is a question of its own
+        kinds += Counter(flip_rating=len(rated))
+        questions = [*(one.ids for one in settled), *([one.id for one in own] for own in rated.values())]
         shown = settled[:_VOTES_SHOWN]
         known = self.table.find([one.says.example for one in shown if one.says.example is not None])
         everywhere = [one.says for one in shown if isinstance(one.says, WordVote) and one.says.example is None]
@@ -441,7 +443,7 @@ class Records:
             agreement=self._agreement(found.usable, people),
             stale=found.stale,
             undecided=undecided,
-            inherited=sum(not found.inherited.isdisjoint(one.ids) for one in settled),
+            inherited=sum(not found.inherited.isdisjoint(ids) for ids in questions),
         )
 
     def fix_offer(self, people: Sequence[str] | None = None) -> FixOffer:
