@@ -63,7 +63,10 @@ def make_judged(folder: Path, *, examples: int, explained: int) -> tuple[Path, P
     with table.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("text", "label", "split", "group"), *rows, *odd])
     judged = make_project(folder / "judged", model, read(table), explained=explained, title=TITLE)
-    few = [Example("a", "A wonderful film.", label="positive"), Example("b", "A dull film.", label="negative")]
+    few = [
+        Example("a", "A wonderful film.", label="positive"),
+        Example("b", "A dull film. The music is fine, for all it matters. See another one!", label="negative"),
+    ]
     bare = make_project(folder / "bare", model, few, explained=0, title="Not explained yet")
     return judged, bare
 
@@ -93,10 +96,32 @@ def set_stage(server: Server, boss: Person, templates: tuple[Path, Path], folder
         boss.vote(name, SHORTCUT, "lower")
         mend(boss, name, rivals=["word_dropout"], strengths=[3.0], seeds=2, expectations=EXPECTED)
         ended(boss, boss.ask("POST", f"api/projects/{name}/exports", json={"revision": "r1"}))
+        rewrite(boss, name, [ann, ben])
         yield Stage(server, boss, ann, guest, name, f"{name}-bare", folder)
 
 
 # -- work that a screen is about
+
+REWRITTEN = 10  # examples
+HARD = 5  # where no flip is found if only the first words may be changed
+
+
+def rewrite(boss: Person, project: str, people: Sequence[Person]) -> None:
+    """Have some examples rewritten, one without success, and let people rate most of what was found."""
+    ended(boss, boss.ask("POST", f"api/projects/{project}/flips", json={"limit": REWRITTEN}))
+    found = boss.ask("GET", f"api/projects/{project}/flips", params={"limit": 100})["items"]
+    for person in people:
+        for n, one in enumerate(found[2:]):  # the first two wait
+            rate(person, project, one, 1 + n % 4, None if n == 3 else 2 + n % 3, 5 - (n + len(person.name)) % 4)
+    only = {"places": [HARD], "editable": [1, 2]}
+    ended(boss, boss.ask("POST", f"api/projects/{project}/flips", json=only))
+
+
+def rate(person: Person, project: str, flip: Any, *ratings: int | None) -> None:
+    """Answer the three questions about a rewritten text."""
+    says = dict(zip(("plausible", "meaningful", "agrees"), ratings, strict=True))
+    given = {"kind": "flip_rating", "counterfactual": flip["id"], "label": None} | says
+    person.say(project, given, flip["text_hash"], seconds=12)
 
 
 def mend(boss: Person, project: str, fix: str = "explanation_regularisation", epochs: int = 4, **asked: Any) -> Any:
@@ -262,6 +287,88 @@ def _(desk: Desk, stage: Stage) -> None:
 def _(desk: Desk, stage: Stage) -> None:
     desk.go(f"/p/{stage.bare}/words")
     expect(desk.page.get_by_text(re.compile("^No explanations yet|^No words have been ranked")).first).to_be_visible()
+
+
+def _flip(desk: Desk, stage: Stage, place: int, query: str = "") -> None:
+    desk.go(f"/p/{stage.project}/flips/{place}{query}")
+    expect(desk.page.get_by_role("toolbar", name="Rate this flip")).to_be_visible()
+    expect(desk.page.get_by_role("button", name=re.compile("^Find a flip"))).to_be_visible()
+
+
+@_screen("flips", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _flip(desk, stage, 2)
+
+
+@_screen("flips-empty", "boss")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/flips/1")
+    expect(desk.page.get_by_text("No flip of this text yet")).to_be_visible()
+
+
+@_screen("flips-no-flip", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _flip(desk, stage, HARD)
+    expect(desk.page.get_by_text("No flip within 5 changes.")).to_be_visible()
+
+
+@_screen("flips-rating", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _flip(desk, stage, 0)
+    desk.press("4", "x", "Enter")
+    expect(desk.page.get_by_text("not answered yet")).to_be_visible()
+
+
+@_screen("flips-list-and-options")
+def _(desk: Desk, stage: Stage) -> None:
+    _flip(desk, stage, HARD)
+    desk.press("ArrowDown")
+    desk.page.get_by_role("button", name=re.compile("^Show all .* sentences")).click()
+    desk.page.get_by_role("button", name=re.compile("^Other examples")).click()
+    for name in ("Filter", "Options", "What others said"):
+        desk.page.locator("summary", has_text=name).first.click()
+
+
+@_screen("flips-hidden", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    stage.boss.settings(stage.project, hide_prediction=True, hide_texts=True)
+    _flip(desk, stage, 1)
+    expect(desk.page.get_by_role("button", name="Show the text")).to_be_visible()
+    stage.boss.settings(stage.project, hide_prediction=False, hide_texts=False)
+
+
+@_screen("flips-waiting")
+def _(desk: Desk, stage: Stage) -> None:
+    begin(stage.boss, stage.project, "explanation_regularisation", 10_000)
+    stage.boss.ask("POST", f"api/projects/{stage.project}/flips", json={"places": [3], "editable": [1]})
+    desk.go(f"/p/{stage.project}/flips/3")
+    expect(desk.page.get_by_role("button", name="Stop looking for flips")).to_be_visible()
+
+
+@_screen("flips-keys", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _flip(desk, stage, 2)
+    desk.press("?")
+    expect(desk.page.get_by_role("dialog")).to_be_visible()
+
+
+@_screen("flips-all")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/flips?show=all")
+    expect(desk.page.locator("canvas").first).to_be_visible()
+    expect(desk.page.get_by_role("heading", name="By person")).to_be_visible()
+
+
+@_screen("flips-all-table", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/flips?show=all")
+    desk.page.get_by_role("button", name="Show the table").click()
+
+
+@_screen("flips-all-empty")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/flips?show=all")
+    expect(desk.page.get_by_text("No text has been rewritten yet")).to_be_visible()
 
 
 @_screen("fix")

@@ -57,9 +57,10 @@ export function flipQueryOf(look: FlipLook): LocationQueryRaw {
 
 // -- sentences, and what may be changed
 
-/** The sentence that matters most: most of the rationale's words, then most of the scores, then the first. */
+/** The sentence that matters most: of those with words of the rationale, or of all where there are none, the weightiest. */
 export function mainSentence(sentences: readonly Sentence[]): number {
-  const better = (one: Sentence, other: Sentence): boolean => one.rationale.length > other.rationale.length || (one.rationale.length === other.rationale.length && one.weight > other.weight);
+  const telling = (one: Sentence): number => Number(one.rationale.length > 0);
+  const better = (one: Sentence, other: Sentence): boolean => telling(one) > telling(other) || (telling(one) === telling(other) && one.weight > other.weight);
   return sentences.reduce((best, one, n) => (better(one, sentences[best]!) ? n : best), 0);
 }
 
@@ -243,7 +244,7 @@ export type Question = (typeof QUESTIONS)[number];
 
 export const asked: Record<Question, { text: string; low: string; high: string }> = {
   plausible: { text: "Could a person have written this?", low: "no way", high: "certainly" },
-  meaningful: { text: "Does it make sense?", low: "none", high: "full sense" },
+  meaningful: { text: "Does it make sense?", low: "no sense", high: "full sense" },
   agrees: { text: "Do you agree with the prediction?", low: "not at all", high: "fully" },
 };
 

@@ -48,8 +48,9 @@ describe("the address", () => {
 
 describe("sentences", () => {
   const desk = deskOf("a b c d e f", { sentences: [[0, 1], [2, 3], [4, 5]], rationale: [2, 4, 5], weights: [0.1, 0.6, 0.3] });
-  it("the one with most of the rationale is the main one, and those with any of it are shown, the weightiest first", () => {
-    expect(mainSentence(desk.sentences)).toBe(2);
+  it("those with words of the rationale are shown, the weightiest first, and that is the main one", () => {
+    expect(mainSentence(desk.sentences)).toBe(1);
+    expect(mainSentence([{ ...desk.sentences[0]!, weight: 0.9 }, ...desk.sentences.slice(1)])).toBe(1);
     expect(shownSentences(desk.sentences, 2, false)).toEqual([1, 2]);
     expect(shownSentences(desk.sentences, 0, false)).toEqual([1, 2, 0]);
     expect(shownSentences(desk.sentences, 2, true)).toEqual([0, 1, 2]);
