@@ -118,7 +118,7 @@ ANSWERS = st.one_of(
     st.builds(
         WordVote, NAMES, NAMES, st.sampled_from(["raise", "lower"]), st.none() | FULL, st.none() | st.integers(0, 9)
     ),
-    st.builds(FlipRating, NAMES, RATINGS, RATINGS, RATINGS),
+    st.builds(FlipRating, NAMES, *[st.none() | RATINGS] * 3, st.none() | FULL),
     st.builds(NeighbourRating, NAMES, NAMES, RATINGS),
     st.builds(Relabel, NAMES, NAMES),
     st.builds(Review, NAMES, st.sampled_from(["done", "skipped", "flagged"]), NAMES),

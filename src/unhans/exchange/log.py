@@ -83,7 +83,8 @@ def entry_of_row(cells: Mapping[str, Any]) -> Feedback:
     said = {name: plain[name] for name in _ANSWER_COLUMNS if plain.get(name)}
     texts = TEXT_FIELDS.get(said.get("kind", ""), ())
     entry = {name: plain[name] for name in _ENTRY_COLUMNS if plain.get(name)}
-    return entry_of({**entry, "says": {**dict.fromkeys(texts, ""), **said, **_whole(said)}})
+    left_open = dict.fromkeys(_OPEN_FIELDS.get(said.get("kind", ""), ()))
+    return entry_of({**entry, "says": {**dict.fromkeys(texts, ""), **left_open, **said, **_whole(said)}})
 
 
 TEXT_FIELDS = {  # those that may be empty strings
@@ -94,6 +95,7 @@ TEXT_FIELDS = {  # those that may be empty strings
     "review": ("example", "note"),
     "ruling": ("subject", "value"),
 }
+_OPEN_FIELDS = {"flip_rating": ("plausible", "meaningful", "agrees")}  # None where the question does not apply
 _NUMBER_COLUMNS = ("position", "plausible", "meaningful", "agrees", "similar")
 
 
