@@ -109,6 +109,19 @@ def test_only_open_words_are_changed_and_rules_are_kept() -> None:
     assert found
 
 
+def test_of_many_words_those_are_tried_without_which_the_goal_is_nearest() -> None:
+    classifier = tiny.bag_of_words({"soup": 2.0, "cold": -3.0, "was": 1.0})
+    up, down = draft_of(TEXT, original=0), draft_of(TEXT, original=1)
+    (found, other) = proposals(classifier, [up, down], prompt="", positions=1)
+    assert {edit.position for (edit,) in found} == {3}  # without "cold" it is positive
+    assert {edit.position for (edit,) in other} == {1}
+    (two,) = proposals(classifier, [draft_of(TEXT, [Edit(1, "soup", "film")], original=1)], prompt="", positions=2)
+    assert {edit.position for (edit,) in two} == {0, 2}
+    asked: list[Any] = []
+    proposals(tiny.bag_of_words({}, asked=asked), [up], prompt="", positions=4)
+    assert asked == []  # no more than four: nothing to choose
+
+
 def test_texts_of_one_word_or_none_and_no_texts() -> None:
     one, none = proposals(tiny.bag_of_words({}), [draft_of("soup"), draft_of("")], prompt="", per_word=3)
     assert at(one, 0) == words_only(oracle("[MASK]"), "soup")[:3]

@@ -17,12 +17,18 @@ from unhans.counterfactuals.antonyms import antonyms
 from unhans.counterfactuals.deletion import deletion
 from unhans.counterfactuals.insertion import insertion
 from unhans.counterfactuals.synonyms import synonyms
-from unhans.errors import Unsupported
+from unhans.errors import BadOption, Unsupported
 from unhans.language_model import LanguageModel
 from unhans.text import Hole, Words
 from unhans.types import Edit, Example
 
 TEXT = "The film was good"
+NONE = tiny.bag_of_words({})
+GENERATORS: dict[str, Any] = {
+    "synonyms": synonyms,
+    "antonyms": antonyms,
+    "insertion": lambda classifier, drafts, rules, how, **o: insertion(classifier, drafts, rules, None, how, **o),
+}
 
 
 def news(found: list[tuple[Edit, ...]], position: int) -> list[str]:
@@ -34,12 +40,12 @@ def news(found: list[tuple[Edit, ...]], position: int) -> list[str]:
 
 def test_synonyms_and_opposites_come_from_wordnet_best_first() -> None:
     known = wordnets.needed()
-    (same,), (opposite,) = (method([draft_of(TEXT)], rules_for()) for method in (synonyms, antonyms))
+    (same,), (opposite,) = (method(NONE, [draft_of(TEXT)], rules_for(), {}) for method in (synonyms, antonyms))
     assert news(same, 1) == known.synonyms("film")[:10]
     assert news(opposite, 3) == known.antonyms("good")[:10]
     assert news(same, 0) == news(same, 2) == []  # "the" and "was" have none
     assert [edit.position for (edit,) in same[:2]] == [1, 3]  # the best of each word first
-    (few,) = synonyms([draft_of(TEXT)], rules_for(), per_word=2, senses=1)
+    (few,) = synonyms(NONE, [draft_of(TEXT)], rules_for(), {}, per_word=2, senses=1)
     assert len(few) == 4
     assert news(few, 1) == known.synonyms("film", 1)[:2]
 
@@ -47,7 +53,9 @@ def test_synonyms_and_opposites_come_from_wordnet_best_first() -> None:
 @pytest.mark.parametrize("method", [synonyms, antonyms])
 def test_words_of_a_pair_and_of_texts_without_any(method: Any) -> None:
     wordnets.needed()
-    pair, one, none = method([draft_of(("a good film", "Bad soups")), draft_of("good"), draft_of("")], rules_for())
+    pair, one, none = method(
+        NONE, [draft_of(("a good film", "Bad soups")), draft_of("good"), draft_of("")], rules_for(), {}
+    )
     assert {edit.position for (edit,) in pair} >= {1, 3}
     assert all(edit.new[0].isupper() for (edit,) in pair if edit.position == 3)
     assert one
@@ -58,8 +66,8 @@ def test_rules_are_kept_and_only_open_words_are_changed() -> None:
     wordnets.needed()
     on = draft_of(TEXT, [Edit(1, "film", "good film")], open_to={3})
     for method in (synonyms, antonyms):
-        assert {edit.position for (edit,) in method([on], rules_for())[0]} == {3}
-        assert method([on], rules_for(protected="GOOD")) == [[]]
+        assert {edit.position for (edit,) in method(NONE, [on], rules_for(), {})[0]} == {3}
+        assert method(NONE, [on], rules_for(protected="GOOD"), {}) == [[]]
 
 
 def test_an_opposite_flips_a_black_box_and_a_synonym_another() -> None:
@@ -74,6 +82,32 @@ def test_an_opposite_flips_a_black_box_and_a_synonym_another() -> None:
 def test_a_folder_without_wordnet_is_told(tmp_path: Any) -> None:
     with pytest.raises(Unsupported, match="wordnet-base"):
         find_flips(tiny.bag_of_words({}), TEXT, method="synonyms", wordnet=str(tmp_path))
+
+
+@pytest.mark.parametrize("method", ["synonyms", "antonyms", "insertion"])
+def test_of_many_words_those_are_tried_without_which_the_goal_is_nearest(method: str) -> None:
+    wordnets.needed()
+    classifier = tiny.bag_of_words({"good": 2.0, "funny": 1.0, "the": 9.0 if method != "insertion" else 0.0})
+    on = draft_of("the good warm bad funny film", original=1)
+    (found,) = GENERATORS[method](classifier, [on], rules_for(), {}, positions=2)
+    assert {edit.position for (edit,) in found} == {1, 4}  # "the" has no synonyms, so it takes nobody's place
+    (every,) = GENERATORS[method](classifier, [on], rules_for(), {}, positions=0)
+    assert {edit.position for (edit,) in every} >= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("synonyms", {"per_word": -1}),
+        ("antonyms", {"senses": 0}),
+        ("insertion", {"positions": -1}),
+        ("masked_lm", {"per_word": -1}),
+        ("generate", {"samples": 0, "model": "x"}),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(method: str, options: dict[str, Any]) -> None:
+    with pytest.raises(BadOption, match=f"{next(iter(options))} must be"):
+        find_flips(NONE, TEXT, method=method, language_model=tiny.language_model(), **options)
 
 
 # -- deletion
@@ -112,7 +146,7 @@ def test_deletion_finds_the_words_that_hold_a_label_in_place() -> None:
 
 def test_insertion_puts_words_before_or_after() -> None:
     def found(**options: Any) -> list[tuple[Edit, ...]]:
-        return insertion([draft_of(TEXT)], rules_for(), None, {}, **options)[0]
+        return insertion(NONE, [draft_of(TEXT)], rules_for(), None, {}, **options)[0]
 
     assert news(found(), 3) == ["not good", "never good", "hardly good", "very good", "really good"]
     assert news(found(words="not", side="after"), 3) == ["good not"]
@@ -128,18 +162,18 @@ def oracle(model: LanguageModel, text: str, at: int, k: int) -> list[str]:
 
 def test_with_a_language_model_its_own_words_come_in_too() -> None:
     model = tiny.language_model()
-    (found,) = insertion([draft_of(TEXT)], rules_for(), model, {}, words="not", side="both", per_word=3)
+    (found,) = insertion(NONE, [draft_of(TEXT)], rules_for(), model, {}, words="not", side="both", per_word=3)
     before, after = oracle(model, "The film was x good", 3, 3), oracle(model, "The film was good x", 4, 3)
     wanted = ["not good", "good not", *(f"{word} good" for word in before), *(f"good {word}" for word in after)]
     assert news(found, 3) == wanted
-    (none,) = insertion([draft_of(TEXT)], rules_for(), model, {}, words="", per_word=0)
+    (none,) = insertion(NONE, [draft_of(TEXT)], rules_for(), model, {}, words="", per_word=0)
     assert none == []
 
 
 def test_language_models_see_a_pair_and_the_edits_so_far() -> None:
     model = tiny.language_model()
     on = draft_of(("the film", "was good"), [Edit(0, "the", "a warm")])
-    (found,) = insertion([on], rules_for(), model, {}, words="", per_word=3)
+    (found,) = insertion(NONE, [on], rules_for(), model, {}, words="", per_word=3)
     ((fillers,),) = model.fill([Words(("a warm film", "x was good")).without([3], Hole.MASK)], k=3)
     assert news(found, 2) == [f"{filler.word} was" for filler in fillers]
     assert news(found, 0) == []
@@ -147,7 +181,9 @@ def test_language_models_see_a_pair_and_the_edits_so_far() -> None:
 
 def test_insertion_beyond_the_language_models_limit() -> None:
     long = " ".join(["soup"] * 60)
-    (found,) = insertion([draft_of(long, open_to={50})], rules_for(), tiny.language_model(), {}, words="", per_word=4)
+    (found,) = insertion(
+        NONE, [draft_of(long, open_to={50})], rules_for(), tiny.language_model(), {}, words="", per_word=4
+    )
     assert len(news(found, 50)) == 4
 
 
@@ -155,7 +191,7 @@ def test_insertion_beyond_the_language_models_limit() -> None:
 @given(st.text(max_size=20))
 def test_what_is_inserted_keeps_the_word_that_was_there(text: str) -> None:
     on = draft_of(text)
-    (found,) = insertion([on], rules_for(whole_words=False), tiny.language_model(), {}, side="both", per_word=2)
+    (found,) = insertion(NONE, [on], rules_for(whole_words=False), tiny.language_model(), {}, side="both", per_word=2)
     for (edit,) in found:
         assert edit.old == on.words.strings[edit.position]
         assert edit.new.startswith(f"{edit.old} ") or edit.new.endswith(f" {edit.old}")

@@ -12,6 +12,7 @@ import torch
 
 from unhans.checkpoint import Checkpoint, open_writer
 from unhans.counterfactuals import counterfactual
+from unhans.counterfactuals._candidates import check_counts
 from unhans.counterfactuals._constraints import Constraints
 from unhans.counterfactuals._drafts import Draft
 from unhans.errors import BadOption, Cancelled
@@ -52,6 +53,7 @@ def generate(
         raise BadOption("generate needs model=, the folder or hub id of a model that rewrites texts.")
     if "{text}" not in prompt:
         raise BadOption(f"The prompt of generate has no {{text}}; this one is {prompt!r}.")
+    check_counts(1, samples=samples)
     writer = _opened(model)
     control = sorted(token.content for token in writer.tokenizer.added_tokens_decoder.values() if token.special)
     results: list[list[tuple[Edit, ...]]] = []

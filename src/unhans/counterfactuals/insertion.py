@@ -7,11 +7,12 @@ from itertools import chain
 from typing import Annotated, Any, Literal
 
 from unhans.counterfactuals import counterfactual
-from unhans.counterfactuals._candidates import in_turn
+from unhans.counterfactuals._candidates import Positions, check_counts, in_turn, telling
 from unhans.counterfactuals._constraints import Constraints
 from unhans.counterfactuals._drafts import Draft
 from unhans.counterfactuals._prompts import Prompt, fill_each
 from unhans.language_model import LanguageModel
+from unhans.model import Classifier
 from unhans.text import Variant, Words
 from unhans.types import Edit
 from unhans.wordnet import in_the_case_of
@@ -22,6 +23,7 @@ _PLACEHOLDER = "x"
 
 @counterfactual(needs={"predict"}, paper="arXiv:2004.01970", language_model_optional=True)
 def insertion(
+    classifier: Classifier,
     drafts: Sequence[Draft],
     constraints: Constraints,
     language_model: LanguageModel | None,
@@ -30,13 +32,18 @@ def insertion(
     words: Annotated[str, "words to put in, separated by blanks"] = "not never hardly very really",
     side: Annotated[Side, "where the new word stands: before or after the word that is there"] = "before",
     per_word: Annotated[int, "with a language model: words of its own tried at each place"] = 5,
+    positions: Positions = 10,
 ) -> list[list[tuple[Edit, ...]]]:
     """Negations and intensifiers put before a word, and with a language model what it would write there.
 
     The edit is of the word that is there: "good" becomes "not good".
     """
+    check_counts(per_word=per_word, positions=positions)
     sides = ("before", "after") if side == "both" else (side,)
-    asked = [{p: dict(_gaps(on, p, sides, language_model)) for p in on.open} for on in drafts]
+    places = telling(classifier, [(on, on.open) for on in drafts], positions, how)
+    asked = [
+        {p: dict(_gaps(on, p, sides, language_model)) for p in own} for on, own in zip(drafts, places, strict=True)
+    ]
     found: dict[Variant, list[str]] = {}
     if language_model is not None and per_word > 0:
         variants = (variant for some in asked for own in some.values() for variant in own.values())

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from unhans.counterfactuals import counterfactual
-from unhans.counterfactuals._candidates import in_turn
+from unhans.counterfactuals._candidates import Positions, check_counts, in_turn, telling
 from unhans.counterfactuals._constraints import Constraints
 from unhans.counterfactuals._drafts import Draft
 from unhans.counterfactuals._prompts import Prompt, check_prompt, default_prompt, fill_each
@@ -33,6 +33,7 @@ def masked_lm(
         str, "sentence around the {text} that names the {label} sought; auto: from the label names; empty: none"
     ] = "auto",
     per_word: Annotated[int, "new words tried for each word"] = 10,
+    positions: Positions = 10,
 ) -> list[list[tuple[Edit, ...]]]:
     """Words that a language model would write there, told which label the text has.
 
@@ -41,12 +42,14 @@ def masked_lm(
     place. Labels whose names say nothing (LABEL_0) get no such sentence unless you write one. Of a text longer than the
     language model reads, it is shown the words around the hidden one.
     """
+    check_counts(per_word=per_word, positions=positions)
     template = check_prompt(default_prompt(classifier.labels) if prompt == "auto" else prompt)
     labels = _labels_sought(classifier, drafts, how) if "{label}" in template else [""] * len(drafts)
+    places = telling(classifier, [(on, on.open) for on in drafts], positions, how)
     asked = []
-    for on, label in zip(drafts, labels, strict=True):
-        hidden = Prompt.made(template, label).hide(language_model, Words(on.example), [on.places[p] for p in on.open])
-        asked.append({p: hidden[on.places[p]] for p in on.open})
+    for on, label, own in zip(drafts, labels, places, strict=True):
+        hidden = Prompt.made(template, label).hide(language_model, Words(on.example), [on.places[p] for p in own])
+        asked.append({p: hidden[on.places[p]] for p in own})
     variants = (variant for some in asked for variant in some.values())
     found = fill_each(language_model, variants, per_word * _LOOKED_AT, how.get("cancelled"))
     results = []

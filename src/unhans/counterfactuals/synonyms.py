@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from unhans.counterfactuals import counterfactual
-from unhans.counterfactuals._candidates import in_turn
+from unhans.counterfactuals._candidates import Positions, check_counts, of_words
 from unhans.counterfactuals._constraints import Constraints
 from unhans.counterfactuals._drafts import Draft
+from unhans.model import Classifier
 from unhans.types import Edit
 from unhans.wordnet import open_wordnet
 
@@ -19,10 +20,13 @@ Folder = Annotated[str, "folder of WordNet; empty: where UNHANS_WORDNET says, or
 
 @counterfactual(needs={"predict"}, paper="10.18653/v1/P19-1103")
 def synonyms(
+    classifier: Classifier,
     drafts: Sequence[Draft],
     constraints: Constraints,
+    how: dict[str, Any],
     *,
     per_word: PerWord = 10,
+    positions: Positions = 10,
     senses: Senses = 3,
     wordnet: Folder = "",
 ) -> list[list[tuple[Edit, ...]]]:
@@ -30,8 +34,8 @@ def synonyms(
 
     They leave the meaning as it was, if the sense fits; so the label should stay, and a flip is a fault of the model.
     """
+    check_counts(1, senses=senses)
     known = open_wordnet(wordnet)
-    return [
-        in_turn(on, constraints, {p: known.synonyms(on.words.strings[p], senses) for p in on.open}, per_word)
-        for on in drafts
-    ]
+    return of_words(
+        lambda word: known.synonyms(word, senses), classifier, drafts, constraints, how, per_word, positions
+    )
