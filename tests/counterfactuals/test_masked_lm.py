@@ -89,6 +89,13 @@ def test_what_was_edited_before_is_shown_edited_and_left_alone() -> None:
     assert at(found, 3) == words_only(oracle("The good film was [MASK]"), "cold")[:4]
 
 
+def test_words_that_the_model_does_not_read_are_not_shown() -> None:
+    on = draft_of("The soup was not very cold", gone={3, 4})
+    (found,) = proposals(tiny.bag_of_words({}), [on], prompt="", per_word=4)
+    assert {edit.position for (edit,) in found} == {0, 1, 2, 5}
+    assert at(found, 5) == words_only(oracle("The soup was [MASK]"), "cold")[:4]
+
+
 @pytest.mark.parametrize("goal", [0, 1, 2])
 def test_where_any_other_label_will_do_the_prompt_names_the_second(goal: int) -> None:
     """By the text as it stands: that is "c" for either text, but where the original is itself the second."""
