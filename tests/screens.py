@@ -110,9 +110,9 @@ def rewrite(boss: Person, project: str, people: Sequence[Person]) -> None:
     """Have some examples rewritten, one without success, and let people rate most of what was found."""
     ended(boss, boss.ask("POST", f"api/projects/{project}/flips", json={"limit": REWRITTEN}))
     found = boss.ask("GET", f"api/projects/{project}/flips", params={"limit": 100})["items"]
-    for person in people:
+    for shift, person in enumerate(people):
         for n, one in enumerate(found[2:]):  # the first two wait
-            rate(person, project, one, 1 + n % 4, None if n == 3 else 2 + n % 3, 5 - (n + len(person.name)) % 4)
+            rate(person, project, one, 1 + n % 4, None if n == 3 else 2 + (n + shift) % 3, 5 - (n + shift) % 4)
     only = {"places": [HARD], "editable": [1, 2]}
     ended(boss, boss.ask("POST", f"api/projects/{project}/flips", json=only))
 

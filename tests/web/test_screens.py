@@ -77,7 +77,9 @@ def test_a_screen_is_accessible_in_both_themes_wide_and_narrow(name: str, stage:
         assert overflow(page) <= 0, f"at {width} px"
 
 
-@pytest.mark.parametrize("name", ["home", "examples", "words", "fix", "before-after", "revisions", "team", "settings"])
+@pytest.mark.parametrize(
+    "name", ["home", "examples", "words", "flips", "fix", "before-after", "revisions", "team", "settings"]
+)
 def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]
     desk = seat(person_of(stage, who), at=stage.server)
@@ -103,7 +105,9 @@ def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> 
     assert len(seen) > 10, "Tab goes on"
 
 
-@pytest.mark.parametrize("name", ["examples-menu", "examples-keys", "examples-note", "before-after-dialog", "tour"])
+@pytest.mark.parametrize(
+    "name", ["examples-menu", "examples-keys", "examples-note", "flips-keys", "before-after-dialog", "tour"]
+)
 def test_escape_closes_what_is_open_and_focus_returns(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]
     desk = seat(person_of(stage, who), at=stage.server)

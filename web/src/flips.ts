@@ -391,3 +391,9 @@ export function riskParts(risk: Risk): { by: keyof typeof sliceNames; title: str
   const kinds = ["label", "after", "group", "generator", "author", "outcome"] as const;
   return kinds.map((by) => ({ by, title: sliceNames[by], slices: risk.slices.filter((one) => one.by === by) })).filter((part) => part.slices.length > 1);
 }
+
+/** Examples where people disagree with the model, the most first; each once, as the one who disagrees most sees it. */
+export function riskiest(risk: Risk, most: number): Risk["local"] {
+  const seen = new Set<string>();
+  return risk.local.filter((one) => one.value > 0 && !seen.has(one.example) && seen.add(one.example)).slice(0, most);
+}

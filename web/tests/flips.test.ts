@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { questionOfAnswer } from "../src/answers";
 import {
   around, best, changeBits, changeText, chartOption, chartSummary, choiceOf, diffBits, draftOf, drawnDot, flipLookOf, flipQueryOf, foundBy, generators, mainSentence, maskOf,
-  mostEdits, openQuestion, outcome, ratingOf, riskParts, sameRating, searchOf, shownSentences, soughtLabel, startWith, stepRows, storedDraft, usualMask, wordsAt,
+  mostEdits, openQuestion, outcome, ratingOf, riskiest, riskParts, sameRating, searchOf, shownSentences, soughtLabel, startWith, stepRows, storedDraft, usualMask, wordsAt,
 } from "../src/flips";
 import { saying } from "../src/judging";
 import type { Counterfactual, Edit, FlipDesk, FlipDot, FlipView, Job, Prediction, Risk } from "../src/types";
@@ -39,7 +39,8 @@ describe("the address", () => {
     expect(flipQueryOf(look)).toEqual({ sentence: "2", method: "hotflip", flip: "0123456789abcdef", contains: "good" });
   });
   it("reads back what it wrote", () => {
-    for (const query of [{}, { correct: "true" }, { correct: "false", sort: "least_confident" }, { show: "all", revision: "r0" }]) expect(flipQueryOf(flipLookOf(query))).toEqual(query);
+    const queries: Record<string, string>[] = [{}, { correct: "true" }, { correct: "false", sort: "least_confident" }, { show: "all", revision: "r0" }];
+    for (const query of queries) expect(flipQueryOf(flipLookOf(query))).toEqual(query);
   });
   it("ignores what nobody can have meant", () => {
     expect(flipLookOf({ sentence: "-1", flip: "../../etc", show: "none" })).toMatchObject({ sentence: null, flip: null, all: false });
@@ -182,6 +183,12 @@ describe("the chart of all", () => {
     expect(chartSummary([], 0)).toBe("No text has been rewritten yet.");
     expect(chartSummary(dots, 9)).toContain("of the newest 3 of 9");
   });
+});
+
+it("an example is named once, and where all agree not at all", () => {
+  const local = [["a", "ann", 3], ["a", "ben", 2], ["b", "ann", 1], ["c", "ann", 0]].map(([example, author, value]) => ({ example, author, value, n: 1 }));
+  expect(riskiest({ local } as unknown as Risk, 8).map((one) => [one.example, one.author])).toEqual([["a", "ann"], ["b", "ann"]]);
+  expect(riskiest({ local } as unknown as Risk, 1)).toHaveLength(1);
 });
 
 it("the risk is shown in parts where there are two or more", () => {
