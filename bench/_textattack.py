@@ -100,8 +100,8 @@ class Unpadded:
         self.tokenizer = tokenizer
         self.model_max_length, self.pad_token_id = tokenizer.model_max_length, tokenizer.pad_token_id
         words = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-        # what continues a word is none; the search passes over words without a letter
-        self.words = ["" if word.startswith("##") else word for word in words]
+        # what is no word by itself gets no letters: the search passes over those
+        self.words = [word if word.isalnum() else "" for word in words]
 
     def __call__(self, texts: list[str], **options: object) -> transformers.BatchEncoding:
         """Tokens of texts."""

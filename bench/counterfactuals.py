@@ -51,7 +51,7 @@ from unhans.scratch import fresh_tokenizer
 from unhans.text import Words
 
 EDITS, BEAM, CANDIDATES = 5, 10, 10
-HELD = 4.0  # log-odds that the head's bias adds to one label; five flips of an untrained model move far less
+HELD = 4.0  # log-odds that the head's bias adds to one label; five flips move it by less than 1
 BARS = {"TextAttack": 4.0, "naive": 4.5, "ideal": 0.85}
 SAME = 1e-4  # of log-odds: batches and single rows differ in the last digits
 
@@ -67,13 +67,19 @@ class Found:
 
 
 def make_classifier(shape: str, corpus: list[str]) -> TransformerClassifier:
-    """Random weights, a vocabulary of the usual size, and a label that no five flips change."""
+    """Random weights, a vocabulary of the usual size, and a label that no five flips change.
+
+    The weights are larger than those that a training begins with: then, as in a trained model, each edit changes the
+    gradients of the other words, and drafts seldom get the same proposals.
+    """
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     invented = ["".join(letters) for letters in rng.choice(list("abcdefghijklmnopqrstuvwxyz"), (VOCABULARY, 6))]
     tokenizer = fresh_tokenizer([*corpus, " ".join(invented)], vocab_size=VOCABULARY, max_length=512)
-    model = BertForSequenceClassification(BertConfig(vocab_size=VOCABULARY, num_labels=2, **SHAPES[shape]))
+    config = BertConfig(vocab_size=VOCABULARY, num_labels=2, initializer_range=0.1, **SHAPES[shape])
+    model = BertForSequenceClassification(config)
     with torch.no_grad():
+        model.classifier.weight *= 0.1
         model.classifier.bias[0] += HELD
     return TransformerClassifier(model, tokenizer, limit=512, device="cpu")
 

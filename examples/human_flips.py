@@ -1,6 +1,6 @@
 """Do our rationales and flips touch the words that a person changed to turn a review's label?
 
-    python examples/human_flips.py DATA MODEL [--texts 40] [--words 120] [--language-model FOLDER] [--results FILE]
+    python examples/human_flips.py DATA MODEL [--texts 30] [--words 80] [--language-model FOLDER] [--results FILE]
 
 DATA is a folder with the set `cad_imdb` (Kaushik et al. 2020): film reviews, each with a rewrite by a person who was
 asked to turn its label with few changes. MODEL is the folder of a classifier with the labels negative and positive, in
@@ -70,9 +70,9 @@ class Way:
 
 # word by word, a wide beam over a whole review takes minutes; so it is narrow, and on the rationale
 WAYS = (
-    Way("hotflip", None, {"beam": 5}),
-    Way("hotflip", 0.2, {"beam": 5}),
-    Way("deletion", 0.2, {"beam": 5}),
+    Way("hotflip", None, {"beam": 3}),
+    Way("hotflip", 0.2, {"beam": 3}),
+    Way("deletion", 0.2, {"beam": 3}),
     Way("masked_lm", 0.2, {"beam": 2}),
 )
 RATIONALES = ("leave_one_out", "input_x_gradient", "integrated_gradients", "random")
@@ -96,8 +96,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("model", type=Path)
-    parser.add_argument("--texts", type=int, default=40, help="reviews, drawn with seed 0")
-    parser.add_argument("--words", type=int, default=120, help="words of a review at most; time grows with the square")
+    parser.add_argument("--texts", type=int, default=30, help="reviews, drawn with seed 0")
+    parser.add_argument("--words", type=int, default=80, help="words of a review at most; time grows with the square")
     parser.add_argument("--language-model", type=Path)
     parser.add_argument("--results", type=Path, help="JSON file, written as results come; a run goes on from it")
     parser.add_argument("--threads", type=int, default=1)
