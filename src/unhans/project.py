@@ -32,7 +32,7 @@ from unhans.counterfactuals.scores import scored
 from unhans.data import Corpus, read
 from unhans.errors import BadData, BadOption, Conflict, ProjectProblem, Unsupported
 from unhans.expectations import check_expectations
-from unhans.export import Exported, export_bundle, export_model, facts_of
+from unhans.export import Exported, export_bundle, export_flips, export_model, facts_of
 from unhans.fixes import DEFAULT, TRAINING, Mended, fix
 from unhans.language_model import LanguageModel
 from unhans.loading import load
@@ -658,6 +658,17 @@ class Project(Records):
             card=facts,
             title=f"{self.name}: {compared} to {name}",
         )
+
+    def export_flips(self, revision: str | None = None, folder: Path | None = None, *, names: bool = False) -> Exported:
+        """The flips of a revision with the ratings of them, in a folder to take away: whole and checked, or not there.
+
+        By default of the revision in use, into a new folder of `exports/`; who rated is told only if `names` are asked
+        for.
+        """
+        name = revision or self.current_name
+        target = folder or self.folder / "exports" / _free_name(self.exports, f"{name}-flips")
+        ratings = self.log.opinions(kinds=("flip_rating",))
+        return export_flips(self.flips(name), ratings, self.examples, target, names=names)
 
     def training_examples(self) -> list[Example]:
         """The labelled examples that a fix may learn from."""

@@ -793,6 +793,7 @@ class NewExport:
     model: Annotated[bool, Field(strict=True)] = True
     feedback: Annotated[bool, Field(strict=True)] = True
     report: Annotated[bool, Field(strict=True)] = True
+    flips: Annotated[bool, Field(strict=True)] = False  # with their ratings; they become an export of their own
 
 
 @dataclass(frozen=True)
@@ -804,7 +805,7 @@ class Export:
     at: str
     size: int
     files: int
-    parts: tuple[str, ...]  # model, feedback, report
+    parts: tuple[str, ...]  # model, feedback, report; or flips
     checked: str  # what was checked, in a sentence
 
 

@@ -206,13 +206,15 @@ def compare(handle: Handle) -> dict[str, Any]:
 
 
 def export(handle: Handle) -> dict[str, Any]:
-    """Put a revision, the feedback and the report into a folder to take away."""
+    """Put a revision, the feedback and the report into a folder to take away, and flips into another."""
     asked = TypeAdapter(NewExport).validate_python(handle.job.options)
     parts = [part for part in ("model", "feedback", "report") if getattr(asked, part)]
     with _project(handle) as project:
         handle.step("Writing, reading again and checking")
-        made = project.export(asked.revision, parts=parts)
-        return {"export": made.folder.name}
+        made = {"export": project.export(asked.revision, parts=parts).folder.name} if parts else {}
+        if asked.flips:
+            made["flips"] = project.export_flips(asked.revision).folder.name
+        return made
 
 
 def check(handle: Handle) -> dict[str, Any]:

@@ -113,6 +113,7 @@ def test_a_report_is_a_page_to_keep_and_one_that_was_not_made_is_not_there(site:
         ("comparisons", {"before": "../..", "after": "r0"}, ".."),
         ("exports", {"revision": "r99"}, "r99"),
         ("exports", {"revision": "r0", "model": False, "feedback": False, "report": False}, "at least one"),
+        ("exports", {"revision": "r0", "flips": True}, "no flips of r0"),
     ],
 )
 def test_work_that_cannot_be_done_is_refused_at_once(site: Site, path: str, body: dict[str, Any], said: str) -> None:

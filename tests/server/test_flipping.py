@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import signal
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -379,6 +381,10 @@ def test_flips_are_looked_for_chosen_from_rated_and_trained_on(worked: tuple[Sit
         assert rate(site, "amy", one["id"], 5, 5, 5, label=one["original"]["label"]).status_code == 200
     answers = {one["method"]["name"]: one["answers"] for one in get(site, "amy", "fixes")["methods"]}
     assert answers["counterfactual_augmentation"] == len(rated)
+    taken = done(site, "amy", "exports", revision="r0", model=False, feedback=False, report=False, flips=True)
+    assert taken == {"flips": "r0-flips-1"}
+    with zipfile.ZipFile(io.BytesIO(site.ask("amy", "GET", f"{P}/exports/r0-flips-1.zip").content)) as archive:
+        assert "r0-flips-1/flips.jsonl" in archive.namelist()
     fixed = done(site, "amy", "fixes", fix="counterfactual_augmentation", training=QUICK)
     assert (fixed["before"], fixed["after"]) == ("r0", "r1")
     site.ask("amy", "POST", f"{P}/revisions/r1/publish", json={"expects": "r0", "even_so": True})

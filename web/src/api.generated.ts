@@ -883,7 +883,7 @@ export interface paths {
         put?: never;
         /**
          * Export
-         * @description Put a version of the model, the feedback and the report into a folder to take away.
+         * @description Put a version of the model, the feedback, the report and flips into folders to take away.
          */
         post: operations["export_api_projects__project__exports_post"];
         delete?: never;
@@ -2070,6 +2070,11 @@ export interface components {
              * @default true
              */
             report: boolean;
+            /**
+             * Flips
+             * @default false
+             */
+            flips: boolean;
         };
         /**
          * NewFeedback

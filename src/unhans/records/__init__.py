@@ -94,6 +94,7 @@ _MUCH_UNKNOWN = 0.3
 _SECONDS_SHOWN = 2000
 _SCORES_SHOWN = 300
 _VOTES_SHOWN = 500
+_RISKS = 100  # that are remembered: each takes some tenths of a second
 _TEACHES = ("word_vote", "word_vote_everywhere", "relabel")  # kinds of questions that a fix reads
 
 
@@ -107,6 +108,7 @@ class Records:
         self.explained = ExplanationTable(store)
         self.log = FeedbackLog(store, self.table)
         self.reports, self.curves, self.flip_table = ReportTable(store), CurveTable(store), FlipTable(store)
+        self._risks: dict[tuple[str, float, str | None], tuple[tuple[int, int], Risk]] = {}  # with what it is of
         self._current: tuple[tuple[int, int], Revision] | None = None  # with the pointer that said so
 
     @classmethod
@@ -383,14 +385,21 @@ class Records:
 
         `width` is that of the interval that is wished for: the risk says how many more ratings it takes.
         """
-        chosen = self.revision_id(revision)
+        chosen, state = self.revision_id(revision), self.log.state_of("flip_rating")
+        known = self._risks.get((chosen, width, author))
+        if known and known[0] == state:
+            return known[1]
         ratings = self.log.opinions(author=author, kinds=("flip_rating",))
         rated = self.flip_table.some(by_flip(ratings))
         flips = {id_: one.flip for id_, one in rated.items() if one.flip.before.revision == chosen}
         about = self.table.find([flip.example for flip in flips.values()])
         groups = {id_: example.group for id_, (_, example) in about.items()}
-        found = assess((one for one in ratings if _flip_of(one.says) in flips), flips, groups=groups, width=width)
-        return replace(found, revision=chosen)
+        made = assess((one for one in ratings if _flip_of(one.says) in flips), flips, groups=groups, width=width)
+        if len(self._risks) >= _RISKS:
+            self._risks.clear()
+        found = replace(made, revision=chosen)
+        self._risks[chosen, width, author] = state, found
+        return found
 
     def parent_of(self, revision: str) -> str | None:
         """The id of the revision that a revision was made from, if it was and if that is still there."""

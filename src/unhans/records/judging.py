@@ -231,6 +231,13 @@ class FeedbackLog:
         onward = str(rows[_HISTORY - 1].number) if len(rows) > _HISTORY else None
         return History(tuple(from_json(Feedback, row.entry) for row in rows[:_HISTORY]), onward)
 
+    def state_of(self, kind: str) -> tuple[int, int]:
+        """Changes with what anybody thinks of a kind: what was worked out from it holds as long as this stays."""
+        query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(opinions.c.number), 0))
+        with self._store.read() as connection:
+            count, numbers = connection.execute(query.where(opinions.c.kind == kind)).one()
+        return int(count), int(numbers)
+
     def entries(self) -> Iterable[Feedback]:
         """The whole log in its order."""
         with self._store.read() as connection:

@@ -125,10 +125,12 @@ def page(before: VersionName, after: VersionName, seat: Member) -> StreamingResp
 
 @router.post("/exports")
 def export(given: NewExport, seat: Manager, here: Here) -> Job:
-    """Put a version of the model, the feedback and the report into a folder to take away."""
-    seat.records.named(given.revision)
-    if not (given.model or given.feedback or given.report):
+    """Put a version of the model, the feedback, the report and flips into folders to take away."""
+    chosen = seat.records.named(given.revision)
+    if not (given.model or given.feedback or given.report or given.flips):
         raise BadOption("Choose at least one thing to export.")
+    if given.flips and not seat.records.flip_table.count(chosen.id):
+        raise BadOption(f"There are no flips of {given.revision} to export. Look for some first.")
     return enqueue("export", given, seat, here)
 
 
