@@ -10,6 +10,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import tiny
+import wordnets
 from unhans.attributions import readable_words
 from unhans.black_boxes import PredictFunction
 from unhans.counterfactuals import counterfactual, search_settings
@@ -17,7 +18,6 @@ from unhans.counterfactuals import find_flips as plain_find_flips
 from unhans.errors import BadOption, Unsupported
 from unhans.text import Text, Words, word_spans
 from unhans.types import Counterfactual, Edit, Example
-from unhans.wordnet import open_wordnet
 
 GENERATORS = [entry.name for entry in counterfactual]
 BLACK_BOX = [entry.name for entry in counterfactual if entry.needs <= {"predict"}]
@@ -47,15 +47,8 @@ def rewriter(tmp_path_factory: pytest.TempPathFactory) -> str:
 def method(request: pytest.FixtureRequest) -> str:
     """Each generator there is."""
     if request.param in OF_WORDNET:
-        needs_wordnet()
+        wordnets.needed()
     return request.param
-
-
-def needs_wordnet() -> None:
-    try:
-        open_wordnet()
-    except Unsupported as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture
