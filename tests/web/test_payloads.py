@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from screens import ended, mend
+from screens import ended, mend, rate
 from unhans.data import read
 from unhans.project import Project
 from unhans.scratch import fresh_classifier
@@ -92,6 +92,9 @@ def odd(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory) 
     expected = f"score('<img src=x onerror={HIT} class=payload>') <= 0.5"
     mend(boss, "odd", rivals=["word_dropout"], expectations=[expected])
     ended(boss, boss.ask("POST", "api/projects/odd/exports", json={"revision": "r1"}))
+    ended(boss, boss.ask("POST", "api/projects/odd/flips", json={"limit": len(PAYLOADS), "search": {"beam": 2}}))
+    for one in boss.ask("GET", "api/projects/odd/flips")["items"]:
+        rate(boss, "odd", one, 3, None, 2)
     with Project.open(server.folder / "odd") as project:
         project.keep_report("r0", "r1", forged_report(project.report("r0", "r1"), data))
     return Odd("odd", boss, server)
@@ -211,6 +214,24 @@ def test_nothing_in_the_data_becomes_markup_on_any_screen(odd: Odd, seat: Seat, 
     wrong.write_text("x")
     page.locator("input[type=file]").first.set_input_files(wrong)
     expect(page.get_by_text("<img src=x onerror").first).to_be_visible()
+    untouched(desk)
+
+
+def test_nothing_in_a_rewritten_text_becomes_markup(odd: Odd, seat: Seat) -> None:
+    desk = seat(odd.boss, at=odd.server)
+    page = desk.page
+    for place in range(len(PAYLOADS)):
+        desk.go(f"/p/{odd.name}/flips/{place}")
+        expect(page.get_by_role("toolbar", name="Rate this flip")).to_be_visible()
+        for choice in ("All of the text", "All words"):
+            if page.get_by_role("button", name=choice).is_visible():
+                page.get_by_role("button", name=choice).click()
+        untouched(desk)
+    desk.go(f"/p/{odd.name}/flips?show=all")
+    expect(page.locator("canvas").first).to_be_visible()
+    expect(page.get_by_role("heading", name="By group")).to_be_visible()
+    page.get_by_role("button", name="Show the table").click()
+    expect(page.get_by_role("row", name=re.compile("__proto__|constructor|null|label")).first).to_be_visible()
     untouched(desk)
 
 

@@ -108,6 +108,8 @@ export interface WordBit {
   word: string;
 }
 
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g; // would reorder the words behind it
+
 const partOf = (span: Span): "text" | "pair" => span.part ?? "text";
 
 /** Words by number with what stands between them. Positions are code points, which JavaScript does not count in. */
@@ -119,7 +121,7 @@ export function wordsAt(desk: Pick<FlipDesk, "example" | "spans">, numbers: read
     const before = desk.spans[numbers[n - 1] ?? -1];
     const follows = n > 0 && numbers[n - 1] === at - 1 && before && partOf(before) === partOf(span);
     const gap = follows ? raw.slice(before.end, span.start).join("") : n ? " … " : "";
-    return { at, gap: shown(gap), word: shown(raw.slice(span.start, span.end).join("")) };
+    return { at, gap: shown(gap.replace(TURNING, "")), word: shown(raw.slice(span.start, span.end).join("")) };
   });
 }
 

@@ -81,6 +81,10 @@ describe("changes in the text", () => {
   it("code points are counted, not what JavaScript counts", () => {
     expect(wordsAt(deskOf("😀😀 good 👍"), [0, 1, 2]).map((one) => one.gap + one.word)).toEqual(["😀😀", " good", " 👍"]);
   });
+  it("what stands between words turns none of them around", () => {
+    const desk = { example: { id: "e", text: "a \u202e b", pair: null }, spans: [{ start: 0, end: 1, part: "text" }, { start: 4, end: 5, part: "text" }] } as unknown as FlipDesk;
+    expect(wordsAt(desk, [0, 1])[1]!.gap).toBe("  ");
+  });
   it("what went is struck out, what came stands beside it, what was put in or left out is only that", () => {
     const desk = deskOf("a good film indeed");
     expect(told(diffBits(desk, [0, 1, 2, 3], [edit(1, "good", "bad")]))).toBe("a [-good-] [+bad+] film indeed");
