@@ -126,13 +126,13 @@ def the_classifier(options: argparse.Namespace, train: Sequence[Example]) -> Cla
 
 
 def the_language_model(options: argparse.Namespace, train: Sequence[Example]) -> LanguageModel | None:
-    """The one in the folder, or a new one that is kept there: one epoch over the training sentences."""
+    """The one in the folder, or a new one that is kept there: one epoch over the shorter training sentences."""
     folder = options.language_model
     if folder is None:
         return None
     if not folder.exists():
-        schedule = Schedule(epochs=1, learning_rate=3e-4, batch_size=16)
-        texts = [example.text for example in train]
+        schedule = Schedule(epochs=1, learning_rate=5e-4, batch_size=32)
+        texts = [example.text for example in train if len(example.text.split()) <= 20]
         LanguageModel.fit(texts, encoder=options.encoder, schedule=schedule, max_length=128).save(folder)
     return LanguageModel.open(folder, max_length=128)
 
