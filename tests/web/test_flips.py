@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -178,3 +179,18 @@ def test_no_flip_is_a_result_and_others_stay_unseen(seat: Seat, somebody: Somebo
     page.get_by_role("button", name="Show it now").click()
     page.get_by_text("What others said (2)").click()
     expect(page.get_by_text("plausible 5, makes sense 5, agrees 1")).to_be_visible()
+
+
+def test_flips_are_taken_away_as_a_data_set(seat: Seat, boss: Person, project: str) -> None:
+    find(boss, project, places=[0])
+    page = seat(boss).go(f"/p/{project}/export")
+    for name in ("Model", "Feedback"):
+        page.get_by_role("checkbox", name=re.compile(f"^{name}")).uncheck()
+    page.get_by_role("checkbox", name=re.compile("^Flips")).check()
+    page.get_by_role("button", name="Make the export").click()
+    link = page.get_by_role("link", name=re.compile("^Download the export"))
+    expect(link).to_have_count(1, timeout=LONG)
+    with page.expect_download() as download:
+        link.click()
+    with zipfile.ZipFile(download.value.path()) as file:
+        assert any(name.endswith(".jsonl") for name in file.namelist())
