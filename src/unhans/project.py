@@ -77,7 +77,6 @@ _SUSPECTS = 50
 _TIMED = 10  # texts that must have been answered before their time is worth noting
 _CHECKPOINTS, _LANGUAGE_MODEL = ".fixing", "language_model"
 _FLIPPED_AT_ONCE = 8  # examples between two writings of flips: what a stop can cost
-_PLACES = ("model", "wordnet")  # options of generators that name what is to be read
 _LEXICON = 20_000  # words of the project's texts that a flip may put in
 _VALIDATED = 2000  # examples that choose the epoch, at most: all of them are asked after each
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
@@ -319,9 +318,9 @@ class Project(Records):
 
         def flips(entry: Entry) -> None:
             check_flips(self.classifier, entry, language_model=True)
-            if "wordnet" in _option_names(entry):
+            if "wordnet" in _opens(entry):
                 open_wordnet()
-            if "model" in _option_names(entry):
+            if "model" in _opens(entry):
                 raise Unsupported(
                     f"{entry.name} reads a model that you name, from a folder or the hub, so it is for the command "
                     f"line: `unhans flips --method {entry.name}`."
@@ -340,7 +339,7 @@ class Project(Records):
         told = KnownFixes(ways, tuple(map(_option, TRAINING)))
         generators = sorted(counterfactual, key=lambda entry: entry.name != FLIPPING)
         hunts = KnownFlips(
-            tuple(_without_places(_described(entry, flips)) for entry in generators),
+            tuple(_for_the_browser(entry, _described(entry, flips)) for entry in generators),
             tuple(map(_option, SEARCH)),
             tuple(_described(entry, lambda _: None) for entry in rationale),
         )
@@ -786,13 +785,14 @@ def _has_wordnet() -> bool:
     return True
 
 
-def _without_places(method: Method) -> Method:
+def _for_the_browser(entry: Entry, method: Method) -> Method:
     """Without options that name folders of this machine, or models of a hub: they are not for the browser to set."""
-    return replace(method, options=tuple(one for one in method.options if one.name not in _PLACES))
+    return replace(method, options=tuple(one for one in method.options if one.name not in _opens(entry)))
 
 
-def _option_names(entry: Entry) -> list[str]:
-    return [option.name for option in entry.options]
+def _opens(entry: Entry) -> tuple[str, ...]:
+    """The options of a generator that name what it opens; it says so itself."""
+    return tuple(entry.facts.get("opens", ()))
 
 
 def _option(option: Option) -> MethodOption:

@@ -4,6 +4,9 @@
 decides: it keeps to the rules, asks the model what each proposal does, searches with a beam, trims what is not needed,
 and keeps every step. "No flip within 5 changes" is a result too, with the best attempt. The law tests run on every
 generator.
+
+Facts of a generator: `opens=("model",)` names options that say which folder or model to open, which nobody may set from
+a browser; `language_model_optional=True` says that it works without one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from unhans.types import Edit
 from unhans.wordnet import open_wordnet
 
 
-@counterfactual(needs={"predict"}, paper="10.1145/219717.219748")
+@counterfactual(needs={"predict"}, paper="10.1145/219717.219748", opens=("wordnet",))
 def antonyms(
     classifier: Classifier,
     drafts: Sequence[Draft],

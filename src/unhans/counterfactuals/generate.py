@@ -26,7 +26,7 @@ _ROOM = 16  # tokens that a rewrite may have more than the text
 _BLANK, _SEPARATOR, _ANSWER, _NOTHING = "[BLANK]", "[SEP]", "[ANSWER]", "[EMPTY]"
 
 
-@counterfactual(needs={"predict"}, paper="arXiv:2101.00288")
+@counterfactual(needs={"predict"}, paper="arXiv:2101.00288", opens=("model",))
 def generate(
     classifier: Classifier,
     drafts: Sequence[Draft],

@@ -18,7 +18,7 @@ Senses = Annotated[int, "how many of a word's meanings count, the commonest firs
 Folder = Annotated[str, "folder of WordNet; empty: where UNHANS_WORDNET says, or Debian's wordnet-base puts it"]
 
 
-@counterfactual(needs={"predict"}, paper="10.18653/v1/P19-1103")
+@counterfactual(needs={"predict"}, paper="10.18653/v1/P19-1103", opens=("wordnet",))
 def synonyms(
     classifier: Classifier,
     drafts: Sequence[Draft],
