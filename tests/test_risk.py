@@ -198,10 +198,17 @@ def test_flips_of_two_revisions_are_not_mixed():
         assess([], flips)
 
 
-@pytest.mark.parametrize("width", [0, -1, math.inf, math.nan])
-def test_a_width_is_above_nothing(width):
+@pytest.mark.parametrize("width", [0, -1, 1e-160, 1e-100, 0.0099, math.inf, math.nan])
+def test_a_width_is_one_that_ratings_can_reach(width):
     with pytest.raises(BadOption, match="width"):
         assess([], {}, width=width)
+
+
+@pytest.mark.parametrize("people", [1, 3])
+def test_the_narrowest_interval_takes_many_ratings_and_they_are_counted(people):
+    found = assess(*study(np.random.default_rng(5), 12, people), width=0.01)
+    assert found.more is None or found.more > 1000
+    assert found.more_people > 100
 
 
 def test_agreement_is_krippendorffs_on_each_question():
@@ -345,6 +352,37 @@ def test_other_texts_after_are_compared_with_all_and_it_is_said():
     assert change.shared == 0
     assert "No text was rated before and after" in change.note
     assert change.high - change.low > before.high - before.low
+
+
+def rated_by(author, agrees, revision="r"):
+    """One person's ratings, of a flip of each text."""
+    flips = [flip(f"e{n}", revision=revision) for n in range(len(agrees))]
+    return [rating(one, author, n) for one, n in zip(flips, agrees, strict=True)], by_id(flips)
+
+
+LENIENT, STRICT = [5, 4, 5, 3, 5, 4, 4, 5, 2, 5, 4, 5], [3, 2, 4, 1, 3, 2, 3, 4, 1, 3, 2, 3]
+
+
+def test_other_people_after_are_no_change_of_the_model():
+    before, after = assess(*rated_by("ann", LENIENT)), assess(*rated_by("bob", STRICT, "r2"))
+    change = compare(before, after)
+    assert change.change > 1
+    assert (change.low, change.high, change.verdict) == (None, None, "same")
+    assert change.note.startswith("Nobody rated before and after")
+    alone = compare(before, assess(*rated_by("ann", STRICT, "r2")))
+    assert (alone.verdict, alone.low > 0) == ("worse", True)
+    assert "before and after" not in alone.note  # that all are one person's is said
+
+
+def test_few_people_who_rated_before_and_after_are_said_to_be_few():
+    ratings, flips = rated_by("ann", STRICT, "r2")
+    before = assess(*rated_by("ann", LENIENT))
+    change = compare(before, assess([*ratings, *rated_by("bob", STRICT, "r2")[0]], flips))
+    assert change.low is not None
+    assert "Only 1 person rated before and after" in change.note
+    rng = np.random.default_rng(4)
+    assert "Only 4 people rated" in compare(assess(*study(rng, 12, 4)), assess(*study(rng, 12, 9))).note
+    assert compare(assess(*study(rng, 12, 5)), assess(*study(rng, 12, 9))).note == ""
 
 
 def test_too_few_ratings_after_a_fix_are_said_to_be_too_few():

@@ -36,6 +36,7 @@ from unhans.types import (
 )
 
 WORST = 4.0  # 5 − 1: everybody disagrees with everything
+NARROWEST = 0.01  # interval to wish for: the ratings for less could not be counted
 FEWEST = 10  # ratings that an interval is made of at least,
 FEWEST_EXAMPLES = 5  # and the texts that they must be about
 _FEW_PEOPLE = 5  # fewer hardly tell how people differ
@@ -116,13 +117,18 @@ def compare(before: Risk, after: Risk, *, seed: int = 0) -> RiskChange:
 
     Texts and people are drawn for both at once. So a text that was rated before and after is compared with itself, and
     that one person is stricter than another does not count as a change; what was rated only once is compared with all.
+    If nobody rated before and after, the people cannot be told from the model, and there is no interval.
     """
     cells = _Cells.of(before.local, after.local)
     enough = all(one.n >= FEWEST and one.examples >= FEWEST_EXAMPLES for one in (before, after))
-    found = _interval(cells, min(before.n, after.n), seed, bounds=(-WORST, WORST)) if enough else _Interval()
+    people = {one.author for one in before.local} & {one.author for one in after.local}
+    told = enough and bool(people)
+    found = _interval(cells, min(before.n, after.n), seed, bounds=(-WORST, WORST)) if told else _Interval()
     shared = {one.example for one in before.local} & {one.example for one in after.local}
     notes = [] if enough else [f"An interval takes {FEWEST} ratings about {FEWEST_EXAMPLES} texts, before and after."]
     notes += [found.note] if found.note else []
+    if before.n and after.n and cells.people > 1 and len(people) < _FEW_PEOPLE:
+        notes.append(_few_shared(len(people)))
     if before.n and after.n and not shared:
         notes.append("No text was rated before and after: part of the change may be that of the texts.")
     return RiskChange(
@@ -139,9 +145,18 @@ def compare(before: Risk, after: Risk, *, seed: int = 0) -> RiskChange:
     )
 
 
+def _few_shared(people: int) -> str:
+    if not people:
+        return "Nobody rated before and after: the change may be that of the people, so there is no interval."
+    who = "1 person" if people == 1 else f"{people} people"
+    return f"Only {who} rated before and after: part of the change may be that of the people."
+
+
 def _check_width(width: float) -> None:
-    if not 0 < width < math.inf:
-        raise BadOption(f"The width of an interval is a number above 0, not {width}; risks go from 0 to {WORST:g}.")
+    if not NARROWEST <= width < math.inf:
+        raise BadOption(
+            f"The width of an interval is a number from {NARROWEST:g} on, not {width}; risks go from 0 to {WORST:g}."
+        )
 
 
 def _flip_of(entry: Feedback) -> str:

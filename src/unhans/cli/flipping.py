@@ -126,7 +126,7 @@ def flips(  # noqa: PLR0917 - click passes them by name
         return
     for one in found:
         _print_flip(one)
-    flipped = len({one.example for one in found if one.flips})
+    flipped = len({one.example for one in found if one.flips and one.edits})
     click.echo(f"{flipped} of {len(examples)} texts flip within {search['max_edits']} changes, by {entry.name}.")
     if on.own:
         click.echo("The project keeps them: judge them in the workbench, or with unhans rate.")
@@ -174,9 +174,7 @@ def rate(  # noqa: PLR0917 - click passes them by name
 @main.command()
 @_project_option
 @click.option("--revision", metavar="NAME", help="By default the model in use.")
-@click.option(
-    "--width", type=click.FloatRange(0, 4, min_open=True), default=0.5, show_default=True, help="Of the interval."
-)
+@click.option("--width", type=click.FloatRange(0.01, 4), default=0.5, show_default=True, help="Of the interval.")
 @_json_option
 def risk(project: Path, revision: str | None, width: float, as_json: bool, database: str | None) -> None:
     """Tell how far people disagree with what the model says of its flips, and how many more ratings it takes."""
@@ -207,6 +205,8 @@ def _language_model(on: _Source, entry: Entry, search: Mapping[str, Any], folder
     from unhans.language_model import LanguageModel
 
     if folder is not None:
+        if on.own:
+            raise BadOption("A project has a language model of its own, which its flips are kept with; leave it out.")
         return LanguageModel.open(folder)
     if "language_model" not in entry.asks and not search["fluency"]:
         return None

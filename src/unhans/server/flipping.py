@@ -40,8 +40,10 @@ from unhans.types import Example
 router = APIRouter(prefix="/api/projects/{project}", tags=["flipping"])
 _LONGEST = 200  # characters of a word put in by hand
 _MOST = {  # what a search may cost from here
-    "max_edits": 50, "beam": 100, "alternatives": 50, "candidates": 1000, "per_word": 100, "senses": 50,
+    "max_edits": 10, "beam": 100, "alternatives": 50, "candidates": 1000, "per_word": 100, "senses": 50,
 }  # fmt: skip
+_TRIED = 10_000  # beam × words tried for each draft
+_LONGEST_OPTION = 500  # characters: of words to put in or protect, or a prompt
 
 
 @router.get("/flips")
@@ -104,7 +106,7 @@ def flip(id: Annotated[FlipId, Path()], seat: Member) -> FlipView:
 def risk(
     seat: Member,
     revision: Annotated[Name | None, Query()] = None,
-    width: Annotated[float, Query(gt=0, le=4)] = 0.5,
+    width: Annotated[float, Query(ge=0.01, le=4)] = 0.5,
 ) -> RiskView:
     """What ratings of flips come to, with an interval, and how many more make it as narrow as wished for."""
     return _views(seat).risk(revision, width)
@@ -134,6 +136,11 @@ def _check_cost(given: NewFlips) -> None:
     for name, most in _MOST.items():
         if name in settings and int(settings[name]) > most:
             raise BadOption(f"{name} can be {most} here at most.")
+    tried = int(settings.get("beam", 10)) * max(int(settings.get(name, 10)) for name in ("candidates", "per_word"))
+    if tried > _TRIED:
+        raise BadOption(f"beam times the words that are tried can be {_TRIED:,} here at most, not {tried:,}.")
+    if any(isinstance(value, str) and len(value) > _LONGEST_OPTION for value in settings.values()):
+        raise BadOption(f"An option can have {_LONGEST_OPTION} characters here at most.")
 
 
 def _check_masks(given: NewFlips, examples: list[Example]) -> None:
