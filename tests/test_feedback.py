@@ -24,6 +24,7 @@ from unhans.feedback import (
     person_agreement,
     resolve,
     settle,
+    settle_flips,
     stale_reason,
     subject_of,
     value_of,
@@ -129,6 +130,7 @@ def test_the_word_of_a_vote_on_a_position_is_not_part_of_the_question():
     [
         (WordVote("w", "l", "lower"), "lower", {}),
         (FlipRating("c", 1, 2, 3), "1 2 3", {"plausible": 1, "meaningful": 2, "agrees": 3}),
+        (FlipRating("c", 1, None, 3, "not it"), "1 – 3 not it", {"plausible": 1, "agrees": 3}),
         (NeighbourRating("a", "b", 4), "4", {"similar": 4}),
         (Relabel("x", "__proto__"), "__proto__", {}),
         (Review("x", "skipped", "why"), "skipped", {}),
@@ -483,6 +485,19 @@ def test_disagreements_are_questions_with_opposite_answers():
     assert [one.kind for one in found] == ["word_vote", "relabel", "flip_rating"]
     assert found[1].answers == (("a", "p"), ("b", "q"), ("c", "p"))
     assert {one.settled for one in found} == {None}
+
+
+def test_different_labels_of_a_flip_are_opposite_and_a_ruling_chooses_one():
+    ann, bob = said("ann", FlipRating("c", 4, 4, 1, "positive")), said("bob", FlipRating("c", 4, 4, 1, "negative"))
+    (found,) = disagreements([ann, bob])
+    assert found.answers == (("ann", "4 4 1 positive"), ("bob", "4 4 1 negative"))
+    assert settle_flips([ann, bob])[0].disputed
+    ruling = said("m", Ruling(found.subject, found.answers[0][1]))
+    (settled,) = settle_flips([ann, bob, ruling])
+    assert (settled.label, settled.disputed, settled.ids) == ("positive", False, (ann.id,))
+    assert disagreements([ann, bob, ruling])[0].settled == "4 4 1 positive"
+    unnamed = said("cleo", FlipRating("c", 4, 4, 1))
+    assert disagreements([ann, unnamed]) == []  # who names none does not name another
 
 
 def test_a_ruling_settles_a_disagreement_and_the_last_one_counts():

@@ -10,12 +10,12 @@ from datasets import load_dataset
 import tiny
 from databases import KINDS, address
 from flipped import rate
-from small_project import QUICK, examples, make
+from small_project import QUICK, examples, make, say
 from unhans.errors import BadData, BadOption, Cancelled, NotFound
 from unhans.export import read_flips
 from unhans.project import Project
 from unhans.text import Words
-from unhans.types import Edit, Example
+from unhans.types import Edit, Example, Ruling
 
 
 @pytest.fixture
@@ -163,6 +163,19 @@ def test_flips_leave_as_a_data_set(project, tmp_path):
     assert list(rows["id"]) == [one.id for one in found]
     (listed,) = project.export_list()
     assert (listed.name, listed.revision, listed.parts) == ("r0-flips-1", "r0", ("flips",))
+
+
+def test_the_label_that_leaves_is_the_one_that_was_ruled_for(project, tmp_path):
+    one = next(one for one in project.find_flips(project.training_examples()) if one.flips)
+    ann, bob = (rate(project, one, who, (4, 4, 1), label) for who, label in (("ann", "positive"), ("bob", "negative")))
+    (question,) = project.team().disagreements
+    say(project, Ruling(question.subject, dict(question.answers)["bob"]), "eve")
+    made = project.export_flips()
+    rows = load_dataset(str(made.folder), "flips", split="train", cache_dir=str(tmp_path / "cache"))
+    (row,) = [row for row in rows if row["id"] == one.id]
+    assert (row["label"], row["ratings"]) == ("negative", 2)
+    name, _ = project.mend("counterfactual_augmentation", training=QUICK)
+    assert (bob.id in project.named(name).feedback, ann.id in project.named(name).feedback) == (True, False)
 
 
 def test_words_of_the_texts_may_come_in_and_the_frequent_ones_first(project):

@@ -68,12 +68,13 @@ def _form(word: str) -> str:
 
 
 def value_of(answer: Answer) -> str:
-    """What was answered, in short: the vote, the ratings, the label, the state."""
+    """What was answered, in short: the vote, the ratings (and the label of a flip), the label, the state."""
     match answer:
         case WordVote(vote=vote):
             return vote
-        case FlipRating(plausible=plausible, meaningful=meaningful, agrees=agrees):
-            return " ".join("–" if rating is None else str(rating) for rating in (plausible, meaningful, agrees))
+        case FlipRating(plausible=plausible, meaningful=meaningful, agrees=agrees, label=label):
+            ratings = ["–" if rating is None else str(rating) for rating in (plausible, meaningful, agrees)]
+            return " ".join(ratings if label is None else [*ratings, label])
         case NeighbourRating(similar=similar):
             return str(similar)
         case Relabel(label=label):
@@ -455,8 +456,8 @@ def _agrees(own: Value, others: list[Any], level: Level) -> bool | None:
 def disagreements(opinions: Iterable[Feedback]) -> list[Disagreement]:
     """Questions with opposite answers, those without a ruling first, otherwise in the order they came up.
 
-    Opposite are raise and lower, different labels, and ratings of at most 2 and at least 4. A word that one person
-    marks and another leaves is no such question: leaving it was not an answer anybody gave.
+    Opposite are raise and lower, different labels (of a flip too), and ratings of at most 2 and at least 4. A word that
+    one person marks and another leaves is no such question: leaving it was not an answer anybody gave.
     """
     by_subject: dict[str, dict[str, Answer]] = defaultdict(dict)
     rulings: dict[str, str] = {}
@@ -482,6 +483,8 @@ def disagreements(opinions: Iterable[Feedback]) -> list[Disagreement]:
 def _are_opposite(answers: Sequence[Answer]) -> bool:
     if isinstance(answers[0], WordVote | Relabel):
         return len(set(map(value_of, answers))) > 1
+    if len({one.label for one in answers if isinstance(one, FlipRating) and one.label is not None}) > 1:
+        return True
     rated: dict[str, list[int]] = defaultdict(list)
     for answer in answers:
         for name, rating in numbers_of(answer).items():

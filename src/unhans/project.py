@@ -666,7 +666,7 @@ class Project(Records):
         """
         name = revision or self.current_name
         target = folder or self.folder / "exports" / _free_name(self.exports, f"{name}-flips")
-        ratings = self.log.opinions(kinds=("flip_rating",))
+        ratings = self.log.opinions(kinds=("flip_rating", "ruling"))
         return export_flips(self.flips(name), ratings, self.examples, target, names=names)
 
     def training_examples(self) -> list[Example]:

@@ -99,7 +99,7 @@ def test_the_order_of_the_people_does_not_count(ratings, random):
 def test_a_ruling_decides_between_ratings():
     one = flip("e", "a good soup")
     ann, bob = rate(one, 5, "positive"), rate(one, 1, "negative", author="bob")
-    ruling = Feedback("x", Ruling(subject_of(bob.says), "4 4 1"), "eve", "2026-01-01T00:00:00Z", "r")
+    ruling = Feedback("x", Ruling(subject_of(bob.says), "4 4 1 negative"), "eve", "2026-01-01T00:00:00Z", "r")
     assert lessons(one, ann, bob) == []
     assert lessons(one, ann, bob, ruling) == ["negative"]
     assert settle_flips([ann, bob, ruling])[0].ids == (bob.id,)

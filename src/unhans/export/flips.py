@@ -21,7 +21,7 @@ import pyarrow as pa
 from unhans.errors import BadData, ProjectProblem
 from unhans.export.dataset import write_tables
 from unhans.export.keeping import Exported, keep
-from unhans.feedback import resolve, settle_flips
+from unhans.feedback import SettledFlip, resolve, settle_flips
 from unhans.types import Counterfactual, Edit, Example, Feedback, FlipRating, from_json, to_json
 
 _LINES = "flips.jsonl"
@@ -104,14 +104,19 @@ def export_flips(
 ) -> Exported:
     """A new folder with the flips and the ratings of them that stand; `datasets.load_dataset` and `read_flips` load it.
 
-    Ratings of other flips and other feedback are left out. Authors are person-1, person-2, … unless `names` are asked
+    Rulings among the ratings decide what those come to, as they do for a fix; all ratings are told even so. Ratings of
+    other flips and other feedback are left out. Authors are person-1, person-2, … unless `names` are asked
     for.
     """
-    records = _records(flips, ratings, originals, names)
+    opinions = list(resolve(ratings).values())
+    records = _records(flips, opinions, originals, names)
     if not records:
         raise BadData("There are no flips to export. Nothing was written; find some first.")
     revisions = dict.fromkeys(record.revision for record in records)
-    return keep(folder, lambda partial: _write(partial, records), parts=("flips",), revision=", ".join(revisions))
+    settled = {one.counterfactual: one for one in settle_flips(opinions)}
+    return keep(
+        folder, lambda partial: _write(partial, records, settled), parts=("flips",), revision=", ".join(revisions)
+    )
 
 
 def read_flips(path: str | Path) -> list[FlipRecord]:
@@ -136,7 +141,7 @@ def read_flips(path: str | Path) -> list[FlipRecord]:
 
 def _records(
     flips: Iterable[Counterfactual],
-    ratings: Iterable[Feedback],
+    opinions: Iterable[Feedback],
     originals: Mapping[str, Example] | Iterable[Example],
     names: bool,
 ) -> list[FlipRecord]:
@@ -146,7 +151,7 @@ def _records(
     texts = {example.id: example for example in given if example.id in about}
     by_flip: dict[str, list[Feedback]] = defaultdict(list)
     people: dict[str, str] = {}
-    for one in resolve(ratings).values():
+    for one in opinions:
         if isinstance(one.says, FlipRating) and one.says.counterfactual in chosen:
             person = people.setdefault(one.author, one.author if names else f"person-{len(people) + 1}")
             by_flip[one.says.counterfactual].append(replace(one, author=person))
@@ -156,14 +161,14 @@ def _records(
     ]
 
 
-def _write(folder: Path, records: Sequence[FlipRecord]) -> str:
+def _write(folder: Path, records: Sequence[FlipRecord], settled: Mapping[str, SettledFlip]) -> str:
     """Write the lines and the tables; what comes back says what is in them."""
     with (folder / _LINES).open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(to_json(record) + "\n" for record in records)
     if read_flips(folder) != list(records):
         raise ProjectProblem("The flips that were written are not those that are read back. Nothing was kept.")
     ratings = [_rating_row(one) for record in records for one in record.ratings]
-    tables = [("flips", [_flip_row(record) for record in records], _FLIPS)]
+    tables = [("flips", [_flip_row(record, settled.get(record.id)) for record in records], _FLIPS)]
     tables += [("ratings", ratings, _RATINGS)] if ratings else []  # `datasets` refuses a table without rows
     write_tables(folder, tables, "Flips: small rewrites that change what a text classifier says", _ABOUT)
     alone = sum(record.original is None for record in records)
@@ -171,7 +176,7 @@ def _write(folder: Path, records: Sequence[FlipRecord]) -> str:
     return f"{len(records):,} flips and {len(ratings):,} ratings were written and read back.{gone}"
 
 
-def _flip_row(record: FlipRecord) -> dict[str, Any]:
+def _flip_row(record: FlipRecord, said: SettledFlip | None) -> dict[str, Any]:
     flip, original = record.flip, record.original
     row: dict[str, Any] = {
         "id": record.id,
@@ -200,7 +205,7 @@ def _flip_row(record: FlipRecord) -> dict[str, Any]:
     if original is not None:
         row |= {"original": original.text, "original_pair": original.pair, "original_label": original.label}
         row |= {"group": original.group, "split": original.split}
-    for said in settle_flips(record.ratings):
+    if said is not None:
         row |= {name: getattr(said, name) for name in ("plausible", "meaningful", "agrees", "label")}
     return row
 
