@@ -495,7 +495,8 @@ class Project(Records):
             own = {example.id: tuple(one for one in told if one.example == example.id) for example in some}
             kept = [Find(searches[e.id], places[e.id], e, own[e.id]) for e in some if e.id in places]
             self.flip_table.keep(by, kept)
-            found |= own
+            # what was found before by another search stays as people rated it, and is what comes back the next time too
+            found |= own | self._known_flips(searches, {id_: places[id_] for id_ in own if id_ in places})
         return Counterfactuals(flip for example in wanted for flip in found[example.id])
 
     @cached_property

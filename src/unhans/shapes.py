@@ -943,13 +943,13 @@ class NewFlips:
     target: Name | None = None  # None: any other label than the predicted one
     places: Annotated[tuple[Position, ...], Field(min_length=1, max_length=1000)] | None = None
     limit: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = None
-    editable: tuple[Position, ...] | None = None  # words that may be changed
-    reads: tuple[Position, ...] | None = None  # words that the model is shown
+    editable: Annotated[tuple[Position, ...], Field(max_length=20_000)] | None = None  # words that may be changed
+    reads: Annotated[tuple[Position, ...], Field(max_length=20_000)] | None = None  # words that the model is shown
     edits_in: Literal["all", "rationale"] = "all"  # the same without naming words
     reads_in: Literal["all", "rationale"] = "all"
     attribution: Name = "leave_one_out"  # that a rationale is of
     rationale: Name = "top_share"
-    start: Annotated[tuple[Edit, ...], Field(max_length=50)] = ()  # go on from these edits
+    start: Annotated[tuple[Edit, ...], Field(max_length=12)] = ()  # go on from these edits
     keep: Annotated[int, Field(ge=1, le=20, strict=True)] = 1  # of each example
     seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
 

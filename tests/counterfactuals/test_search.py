@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiny
-from unhans.counterfactuals import Goal, find_flips
+from unhans.counterfactuals import Draft, Goal, counterfactual, find_flips
 from unhans.errors import BadOption, Cancelled
 from unhans.text import Words
 from unhans.types import Edit, Example
@@ -91,6 +92,29 @@ def test_gain_and_goal_are_those_of_the_loss(target):
     assert (np.argsort(loss) == np.argsort(-goal.gain(log_probs))).all()
     labels = log_probs.argmax(1)
     assert (goal.met(log_probs) == ((labels != 1) if target is None else (labels == target))).all()
+
+
+def test_a_rewrite_that_is_too_long_does_not_end_the_search(monkeypatch):
+    """One proposal changes eight words and flips; two single edits do so too, and they are what is asked for."""
+    monkeypatch.setattr(counterfactual, "_entries", dict(counterfactual._entries) if list(counterfactual) else {})
+
+    def overlong(drafts: Sequence[Draft]) -> list[list[tuple[Edit, ...]]]:
+        """All eight at once, or one at a time."""
+        return [[tuple(on.edit(n, "") for n in on.open), *((on.edit(n, ""),) for n in on.open)] for on in drafts]
+
+    counterfactual(needs={"predict"})(overlong)
+    weights = {f"w{n}": 1.0 for n in range(8)}
+    known = tiny.bag_of_words(weights, bias=-6.5)
+    (found,) = find_flips(known, " ".join(weights), method="overlong", search={"max_edits": 2, "beam": 3})
+    assert found.flips
+    assert len(found.edits) == 2
+
+
+def test_a_text_that_has_the_label_already_is_not_flipped():
+    found = find_flips(tiny.bag_of_words(WEIGHTS), ["good film", "bad film"], method="deletion", target="positive")
+    assert found[0].flips
+    assert found[0].edits == ()
+    assert found.flip_rate == (0.5 if found[1].flips else 0.0)
 
 
 def test_edits_that_do_not_fit_the_text_are_refused():

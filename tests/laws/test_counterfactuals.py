@@ -81,15 +81,14 @@ def by_id(examples) -> dict[str, Example]:
 
 def check_flip(classifier, example: Example, flip: Counterfactual, words: Words | None = None) -> None:
     """What a counterfactual says of itself is so."""
-    words = words or readable_words(classifier, example, "word")  # what is beyond the limit does not move up
+    shown = words or readable_words(classifier, example, "word")  # what is beyond the limit does not move up
     subsets = [part for n in range(len(flip.edits) + 1) for part in combinations(flip.edits, n)]
-    found = classifier.predict(
-        [words.edited(part).texts if flip.pair is not None else words.edited(part).texts[0] for part in subsets]
-    )
+    found = classifier.predict([asked(shown.edited(part).texts) for part in subsets])
+    (published,) = classifier.predict([asked(edited(example, flip.edits))]) if words is None else found[-1:]
     reached = [p.label == flip.target if flip.target else p.label != found[0].label for p in found]
     assert found[0].label == flip.before.label
-    assert found[-1].label == flip.after.label
-    np.testing.assert_allclose(found[-1].probabilities, flip.after.probabilities, atol=1e-5)
+    assert published.label == flip.after.label
+    np.testing.assert_allclose(published.probabilities, flip.after.probabilities, atol=1e-5)
     assert reached[-1] == flip.flips
     if flip.flips:
         assert not any(reached[:-1]), "a part of the edits flips too"
@@ -103,6 +102,15 @@ def test_what_flips_flips_and_no_part_of_it_does(find_flips):
     for flip in flips:
         check_flip(classifier, by_id(EXAMPLES)[flip.example], flip)
         assert len(flip.edits) <= 5
+
+
+def test_a_flip_of_a_text_beyond_the_limit_is_a_flip_of_the_text_that_people_see(find_flips):
+    classifier = model()
+    words = Words("the soup was cold and the waiter did not care about a small good film").strings
+    texts = [Example(str(n), " ".join((*words[n:], *words[:n], *words[n:], *words * 3))) for n in range(6)]
+    assert all(classifier.unread(example) for example in texts)
+    for flip in find_flips(classifier, texts, search={"max_edits": 2, "beam": 3}):
+        check_flip(classifier, by_id(texts)[flip.example], flip)
 
 
 def test_a_label_can_be_sought(find_flips):
@@ -231,6 +239,10 @@ def test_what_cannot_be_is_refused_with_a_sentence(find_flips):
     for wrong in (
         {"keep": 0},
         {"search": {"max_edits": 0}},
+        {"search": {"max_edits": 13}},
+        {"start": {"long": [Edit(1, "soup", "soup")]}},
+        {"start": {"long": [Edit(1, "soup", "stew")]}, "reads": {"long": [0, 2, 3]}},
+        {"start": {"long": [Edit(1, "soup", "stew"), Edit(3, "cold", "warm")]}, "search": {"max_edits": 1}},
         {"search": {"beem": 3}},
         {"editable": {"long": [99]}},
         {"editable": {"nobody": [0]}},

@@ -20,7 +20,7 @@ import numpy as np
 from unhans.attributions import generator, readable_words
 from unhans.counterfactuals._constraints import SEARCH, Constraints, Tagger
 from unhans.counterfactuals._drafts import Draft, Goal
-from unhans.counterfactuals._search import Hunt, Line, Node, Search
+from unhans.counterfactuals._search import LONGEST, Hunt, Line, Node, Search
 from unhans.errors import BadOption, Cancelled
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, as_examples
@@ -58,9 +58,9 @@ class Counterfactuals(list[Counterfactual]):
 
     @property
     def flip_rate(self) -> float:
-        """The share of the texts for which a flip was found."""
+        """The share of the texts for which a flip was found; those that had the label sought already do not count."""
         ids = {one.example for one in self}
-        return len({one.example for one in self if one.flips}) / len(ids) if ids else 0.0
+        return len({one.example for one in self if one.flips and one.edits}) / len(ids) if ids else 0.0
 
     def _repr_html_(self) -> str:
         def told(one: Counterfactual) -> tuple[str, str, str]:
@@ -134,7 +134,9 @@ def find_flips(
             some = examples[first : first + _AT_ONCE]
             words = [_words(classifier, example, (reads or {}).get(example.id)) for example in some]
             hunts = _hunts(quest, some, words, goal, editable or {})
-            quest.begin(hunts, [(start or {}).get(example.id, ()) for example in some])
+            begun = [(start or {}).get(example.id, ()) for example in some]
+            _check_begun(words, begun, settings["max_edits"])
+            quest.begin(hunts, begun)
             for n in range(settings["max_edits"]):
                 if cancelled is not None and cancelled():
                     raise Cancelled(f"Stopped after {first} of {len(examples)} texts.")
@@ -163,8 +165,10 @@ def search_settings(search: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := sorted(search.keys() - known.keys()):
         raise BadOption(f"There is no search option {unknown[0]!r}. There is: {', '.join(known)}.")
     found: dict[str, Any] = {n: o.check(search[n]) if n in search else o.default for n, o in known.items()}
-    if found["max_edits"] < 1 or found["beam"] < 1 or found["alternatives"] < 0:
-        raise BadOption("max_edits and beam are 1 or more, alternatives 0 or more.")
+    if not 1 <= found["max_edits"] <= LONGEST:
+        raise BadOption(f"max_edits lies between 1 and {LONGEST}: with more, it is another text.")
+    if found["beam"] < 1 or found["alternatives"] < 0:
+        raise BadOption("beam is 1 or more, alternatives 0 or more.")
     if not 0 <= found["similarity"] <= 1 or found["fluency"] < 0:
         raise BadOption("similarity lies between 0 and 1, and fluency is 0 or more.")
     return found
@@ -187,7 +191,20 @@ def _words(classifier: Classifier, example: Example, reads: Collection[int] | No
     if reads is None:
         return words
     _check_positions(words, example, reads)
-    return Words(example, gone=[n for n in range(len(words)) if n not in set(reads) or n not in words.open])
+    shown = set(reads).intersection(words.open)
+    return Words(example, gone=[n for n in range(len(words)) if n not in shown])
+
+
+def _check_begun(words: Sequence[Words], begun: Sequence[Sequence[Edit]], most: int) -> None:
+    """Refuse to go on from edits that change nothing, or what the model does not read, or are too many already."""
+    for own, edits in zip(words, begun, strict=True):
+        if len(edits) > most:
+            raise BadOption(f"The search starts from {len(edits)} edits, and max_edits allows {most}.")
+        for edit in edits:
+            if edit.position not in own.open:
+                raise BadOption(f"Word {edit.position} is not among those that the model is shown.")
+            if edit.new == edit.old:
+                raise BadOption(f"The edit of word {edit.position} changes nothing.")
 
 
 def _check_positions(words: Words, example: Example, positions: Collection[int]) -> None:
@@ -216,15 +233,13 @@ def _hunts(
 
 def _open(words: Words, example: Example, wanted: Collection[int] | None, rules: Constraints) -> tuple[int, ...]:
     """The words that may be changed: those asked for, or all with a letter or digit; of a pair perhaps one part's."""
-    if wanted is not None:
+    if wanted is None:
+        chosen = {n for n in words.open if any(map(str.isalnum, words.strings[n]))}
+    else:
         _check_positions(words, example, wanted)
+        chosen = set(wanted)
     part = rules.settings["part"]
-    return tuple(
-        n
-        for n in words.open
-        if (n in set(wanted) if wanted is not None else any(map(str.isalnum, words.strings[n])))
-        and part in ("both", words.spans[n].part)
-    )
+    return tuple(n for n in words.open if n in chosen and part in ("both", words.spans[n].part))
 
 
 class _Wrapping:
@@ -234,19 +249,47 @@ class _Wrapping:
         self.quest, self.recipe, self.target, self.reads = quest, recipe, target, reads
 
     def __call__(self, hunts: Sequence[Hunt]) -> Iterator[Counterfactual]:
-        flips = self.quest.minimal(hunts)
-        ends = [
-            (hunt, end, least)
-            for hunt, own in zip(hunts, flips, strict=True)
-            for end, least in (own or [(hunt.best or hunt.root,) * 2])
-        ]
-        steps = [(hunt, node) for hunt, end, _ in ends for node in end.path]
+        ends = self._as_published(hunts, self.quest.minimal(hunts))
+        steps = [(hunt, node) for hunt, end, _, _ in ends for node in end.path]
         others = iter(self.quest.alternatives(steps))
-        for hunt, end, least in ends:
+        for hunt, end, least, line in ends:
             path = [Step(node.new, self._said(hunt, node.line), next(others)) for node in end.path]
-            yield self._noun(hunt, least, tuple(path))
+            yield self._noun(hunt, least, line, tuple(path))
 
-    def _noun(self, hunt: Hunt, least: Node, steps: tuple[Step, ...]) -> Counterfactual:
+    def _as_published(
+        self, hunts: Sequence[Hunt], flips: Sequence[Sequence[tuple[Node, Node]]]
+    ) -> list[tuple[Hunt, Node, Node, Line]]:
+        """Where each search ended, what of it is needed, and what the model says of the text that people will see.
+
+        A text with words beyond the model's limit is searched without them, for they must not move up while others are
+        compared. People see all of it; there a shorter text lets the model read on, and a flip must hold all the same.
+        """
+        nothing = [(hunt.best or hunt.root,) * 2 for hunt in hunts]
+        asked = [
+            (hunt, *pair)
+            for hunt, own, other in zip(hunts, flips, nothing, strict=True)
+            for pair in (*own, other, (hunt.root, hunt.root))
+        ]
+        longer = [n for n, (hunt, _, _) in enumerate(asked) if self._is_cut(hunt)]
+        lines = [least.line for _, _, least in asked]
+        told = self.quest.ask([Words(asked[n][0].example).edited(asked[n][2].edits) for n in longer])
+        for n, line in zip(longer, told, strict=True):
+            lines[n] = line
+        results: list[tuple[Hunt, Node, Node, Line]] = []
+        pairs = list(zip(asked, lines, strict=True))
+        at = 0
+        for hunt, own in zip(hunts, flips, strict=True):
+            mine = pairs[at : at + len(own) + 2]
+            at += len(mine)
+            held = [(*one, line) for one, line in mine if bool(hunt.goal.met(line[None])[0]) == one[2].flips]
+            kept = [one for one in held if one[2].flips and one[2].edits][: len(own)]
+            results += kept or held[:1] or [(*mine[-1][0], mine[-1][1])]
+        return results
+
+    def _is_cut(self, hunt: Hunt) -> bool:
+        return hunt.example.id not in self.reads and len(hunt.words.open) < len(hunt.words)
+
+    def _noun(self, hunt: Hunt, least: Node, line: Line, steps: tuple[Step, ...]) -> Counterfactual:
         text, *pair = Words(hunt.example).edited(least.edits).texts
         return Counterfactual(
             example=hunt.example.id,
@@ -254,7 +297,7 @@ class _Wrapping:
             text=text,
             pair=pair[0] if pair else None,
             before=self._said(hunt, hunt.root.line),
-            after=self._said(hunt, least.line),
+            after=self._said(hunt, line),
             recipe=self.recipe,
             target=self.target,
             steps=steps,

@@ -19,7 +19,7 @@ from unhans.types import Alternative, Edit, Example
 Line = NDArray[np.float64]
 Change = tuple[Edit, ...]
 Propose = Callable[[Sequence[Draft]], list[list[Change]]]
-_LONGEST = 12  # edits of one proposal: with more, too many subsets would have to be tried to find a smallest one
+LONGEST = 12  # edits: with more, too many subsets would have to be tried to find a smallest one
 _SPARE = 2  # flips trimmed beyond those wanted: one that came later may need fewer edits
 
 
@@ -124,12 +124,13 @@ class Search:
         for (hunt, on, node), some in zip(flat, proposals, strict=True):
             for new in some:
                 key = frozenset(combined(on.edits, new))
-                if key not in hunt.seen and len(key) <= _LONGEST:
+                if key not in hunt.seen and len(key) <= LONGEST:
                     hunt.seen.add(key)
                     wanted[id(hunt)].append((node, new))
         for hunt, made in zip(active, self.nodes(active, list(wanted.values())), strict=True):
             hunt.take(made, self.most)
-            hunt.over = not made or len(hunt.found) >= self.keep
+            within = [node for node in hunt.found if len(node.edits) <= self.most]
+            hunt.over = not made or len(within) >= self.keep
             made.sort(key=lambda node: -node.gain)
             alive = [node for node in made if not node.flips][: int(self.rules.settings["beam"])]
             hunt.beam = [] if hunt.over else self._drafts(hunt, alive)

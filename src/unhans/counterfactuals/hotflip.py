@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unhans.counterfactuals import counterfactual
+from unhans.counterfactuals._candidates import check_counts
 from unhans.counterfactuals._constraints import Constraints
 from unhans.counterfactuals._drafts import Draft
 from unhans.model import TOKEN_BUDGET, Batch, TransformerClassifier
@@ -37,6 +38,7 @@ def hotflip(
     HotFlip's estimate to the letter, and words of several pieces can go and come. New words are those of the model's
     vocabulary, and of the lexicon where that is made of several pieces.
     """
+    check_counts(1, candidates=candidates)
     vocabulary = _vocabulary(classifier, constraints, lexicon)
     found: list[list[tuple[Edit, ...]]] = [[] for _ in drafts]
     rows = classifier.questions([as_variant(one.example) for one in drafts])
