@@ -9,7 +9,7 @@ from datasets import load_dataset
 
 import tiny
 from databases import KINDS, address
-from flipped import rate
+from flipped import rate, rewritten
 from small_project import QUICK, examples, make, say
 from unhans.errors import BadData, BadOption, Cancelled, NotFound
 from unhans.export import read_flips
@@ -147,6 +147,20 @@ def test_rated_flips_teach_and_the_new_revision_has_a_risk_of_its_own(project):
     assert {one.id for one in found} <= {one.id for one in project.flips("r0")}
     assert project.risk("r0").n == len(found)
     assert project.find_flips(project.examples[:1])[0].before.revision == taught.id
+
+
+def test_a_flip_that_is_a_text_to_verify_with_teaches_nothing(tmp_path):
+    own = examples()
+    train = [n for n, example in enumerate(own) if example.split == "train"][:3]
+    leak, further = (own[n].text.replace("the", "nobody", 1) for n in train[:2])
+    data = [*own, Example("leak", leak, label="negative", split="test")]
+    with make(tmp_path / "p", data) as project:
+        flips = [rewritten(project, n, "nobody") for n in train]
+        assert [one.text for one in flips[:2]] == [leak, further]
+        ratings = [rate(project, one, "ann", (5, 5, 1), "negative") for one in flips]
+        on = {"further": [Example("f", further, label="negative"), Example("g", "a soup", label="positive")]}
+        name, _ = project.mend("counterfactual_augmentation", training=QUICK, on=on)
+        assert project.named(name).feedback == (ratings[2].id,)
 
 
 def test_flips_leave_as_a_data_set(project, tmp_path):

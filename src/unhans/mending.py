@@ -86,6 +86,7 @@ class Round:
     feedback: Sequence[Feedback]
     training: Mapping[str, Any]
     flips: Mapping[str, Counterfactual] = field(default_factory=dict)  # that ratings are about, by their ids
+    tested: Sequence[Example] = ()  # that the trained ones will be verified on
     failed: list[str] = field(default_factory=list)  # sentences about those that could not be trained
 
     def check(self, run: Run) -> None:
@@ -110,6 +111,7 @@ class Round:
                 fix=run.fix,
                 flips=self.flips,
                 validation=self.validation,
+                tested=self.tested,
                 training=self.training,
                 seed=run.seed,
                 checkpoints=folder / _digest(run.fix, dict(run.options), run.seed),

@@ -554,7 +554,8 @@ class Project(Records):
         runs = planned(fix, options or {}, seed=seed, seeds=seeds, rivals=rivals, strengths=strengths)
         train, validation, sets = self._divided(on or {})
         flips = {id_: stored.flip for id_, stored in self.flip_table.some(by_flip(feedback)).items()}
-        work = Round(before, train, validation, feedback, dict(training or {}), flips)
+        tested = [example for examples in sets.values() for example in examples]
+        work = Round(before, train, validation, feedback, dict(training or {}), flips, tested)
         work.check(runs[0])
         self.keep_setting("expectations", list(expectations))
         verifying = sum(map(len, sets.values())) * (len(runs) + 4)

@@ -37,7 +37,8 @@ def rate(one, agrees=None, label=None, *, plausible=4, meaningful=4, author="ann
 
 
 def lessons(one, *ratings, labels=LABELS[:2], least=3.0):
-    return [e.label for e in accepted([Rated(one, said) for said in settle_flips(ratings)], labels, least)]
+    rated = [Rated(one, said) for said in settle_flips(ratings)]
+    return [lesson.example.label for lesson in accepted(rated, labels, least)]
 
 
 # Which flips, under which label
@@ -110,7 +111,8 @@ def test_a_ruling_decides_between_ratings():
 def test_texts_that_came_up_twice_are_one_lesson_or_none():
     one, same = flip("e1", "a good soup"), flip("e2", "a good soup")
     both = [Rated(f, settle_flips([rate(f, 5)])[0]) for f in (one, same)]
-    assert [e.label for e in accepted(both, LABELS[:2], 3.0)] == ["positive"]
+    (lesson,) = accepted(both, LABELS[:2], 3.0)
+    assert (lesson.example.label, list(lesson.behind)) == ("positive", both)
     apart = [both[0], Rated(same, settle_flips([rate(same, 1)])[0])]
     assert accepted(apart, LABELS[:2], 3.0) == []
 
@@ -166,6 +168,28 @@ def test_a_flip_of_a_held_out_text_is_not_trained_on():
     assert trained_on(train, ratings, flips, validation=out) == 12 + 3  # nor where it is, by mistake
     same = [Example("v", flips[1].text, label="negative")]
     assert trained_on(train, ratings, flips, validation=same) == 12 + 3  # a flip that is a held-out text
+
+
+def test_a_flip_that_is_a_tested_text_is_not_trained_on():
+    train = shortcut.texts()[:12]
+    flips, ratings = against_the_cue(train, 4)
+    tested = [Example("t", flips[1].text, label="negative"), Example("u", flips[2].text, "a pair")]
+    assert trained_on(train, ratings, flips, tested=tested) == 12 + 3
+    held_out = [Example("v", flips[0].text, label="negative")]
+    assert trained_on(train, ratings, flips, tested=tested, validation=held_out) == 12 + 2
+
+
+def test_only_what_was_trained_on_counts_as_used():
+    train = shortcut.texts()[:20]
+    flips, ratings = against_the_cue(train, 5)
+    ratings[0] = rate(flips[0], 1, "negative", plausible=1)  # refused
+    held_out = [Example("v", flips[1].text, label="negative")]
+    tied = rate(flips[2], 1, "positive", author="bob")  # as many name another label
+    again = rate(flips[3], 1, "negative", author="bob")
+    asked = {"fix": FIX, "flips": flips, "validation": held_out, "training": {"epochs": 1}}
+    made = mend(tiny.transformer(), train, [*ratings, tied, again], **asked)
+    assert set(made.used) == {ratings[3].id, again.id, ratings[4].id}
+    assert made.touched == 2
 
 
 def test_texts_with_rated_flips_are_not_held_out():

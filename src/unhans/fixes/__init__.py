@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -189,8 +189,9 @@ class TrainOn(Protocol):
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
         frozen_pieces: Sequence[int] = (),
+        heeded: Sequence[Rated] = (),
     ) -> TransformerClassifier:
-        """A trained clone."""
+        """A trained clone; `heeded` are the rated flips that are among the texts."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,7 @@ def mend(
     fix: str = DEFAULT,
     flips: Mapping[str, Counterfactual] | Iterable[Counterfactual] = (),
     validation: Sequence[Example] | None = None,
+    tested: Iterable[Example] = (),
     training: Mapping[str, Any] | None = None,
     seed: int = 0,
     checkpoints: str | Path | None = None,
@@ -226,7 +228,8 @@ def mend(
     epoch is not chosen for the shortcut it still takes.
 
     `flips` are those that ratings are about; ratings of others are passed over. Only flips of training examples teach:
-    those of texts that are held out, or that are not in `train`, would tell the model what it is to be tested on.
+    those of texts that are held out, or that are not in `train`, would tell the model what it is to be tested on. So
+    would flips that are word for word one of the `tested` texts, those that it will be verified on.
     """
     entry = _REGISTRY[fix]
     classifier.require({"train", *entry.needs}, entry.name)
@@ -239,7 +242,8 @@ def mend(
     aims, corrections = _aims(classifier, settled, labelled, watch), _corrections(classifier, settled, labelled)
     rated = _rated(settled, flips, {example.id for example in labelled})
     flipped = {one.flip.example for one in rated}
-    touched = {e.id for e in labelled if e.id in corrections or e.id in flipped or aims.by("all", "all").of(e)}
+    told = {e.id for e in labelled if e.id in corrections or aims.by("all", "all").of(e)}
+    touched = told | flipped
     if not touched:
         raise BadData(
             f"None of the {len(labelled):,} training examples is touched by this feedback. Nothing was trained; vote "
@@ -251,11 +255,11 @@ def mend(
     seen = _Watched(watch)
     loop = _Loop(settings, seed, _without_shortcut(held_out, aims, rng), checkpoints, seen.watch, repr(recipe))
     offered = {"classifier": classifier, "train": replayed, "aims": aims, "corrections": corrections}
-    offered["rated"] = _unseen(rated, held_out)
+    offered["rated"] = _unseen(rated, held_out, tested)
     made = entry(offered | {"train_on": loop, "rng": np.random.default_rng([seed, 2])}, **options)
-    taught = [one for one in settled if isinstance(one, Settled)] + [one.said for one in rated]
+    taught = [one for one in settled if isinstance(one, Settled)] + [one.said for one in loop.heeded]
     used = tuple(id_ for one in taught for id_ in one.ids)
-    return Mended(made, recipe, tuple(seen.epochs), used, len(touched))
+    return Mended(made, recipe, tuple(seen.epochs), used, len(told | {one.flip.example for one in loop.heeded}))
 
 
 def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
@@ -332,9 +336,9 @@ def _rated(
     return [one for one in found if one.flip.example in train]
 
 
-def _unseen(rated: Sequence[Rated], held_out: Sequence[Example]) -> list[Rated]:
-    """Without flips of texts that choose the epoch, and without such that are these very texts."""
-    ids, texts = {example.id for example in held_out}, {example.text_hash for example in held_out}
+def _unseen(rated: Sequence[Rated], held_out: Sequence[Example], tested: Iterable[Example]) -> list[Rated]:
+    """Without flips of texts that choose the epoch, and without such that are these very texts, or tested ones."""
+    ids, texts = {example.id for example in held_out}, {example.text_hash for example in (*held_out, *tested)}
     return [one for one in rated if one.flip.example not in ids and one.example.text_hash not in texts]
 
 
@@ -411,6 +415,7 @@ class _Loop:
     checkpoints: str | Path | None
     watch: Watch
     key: str
+    heeded: list[Rated] = field(default_factory=list)  # what the fix says that it trains on
 
     def __call__(
         self,
@@ -420,7 +425,9 @@ class _Loop:
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
         frozen_pieces: Sequence[int] = (),
+        heeded: Sequence[Rated] = (),
     ) -> TransformerClassifier:
+        self.heeded.extend(heeded)
         schedule = Schedule(
             epochs=self.settings["epochs"],
             learning_rate=self.settings["learning_rate"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from unhans.errors import BadData, BadOption
@@ -41,17 +41,30 @@ def counterfactual_augmentation(
             f"None of the {len(rated):,} rated flips of training texts can be trained on: people must find one "
             f"plausible and meaningful ({least:g} or more on average), and say what its label is. Nothing was trained."
         )
-    return train_on(classifier, [*train, *(replace(one, id=f"{one.id} {n}") for n in range(copies) for one in lessons)])
+    texts = [replace(one.example, id=f"{one.example.id} {n}") for n in range(copies) for one in lessons]
+    return train_on(classifier, [*train, *texts], heeded=[flip for one in lessons for flip in one.behind])
 
 
-def accepted(rated: Sequence[Rated], labels: Sequence[str], least: float) -> list[Example]:
-    """The flips to train on, as labelled examples; of texts that came up more than once, those with one label, once."""
-    found: dict[str, list[Example]] = defaultdict(list)
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A text to train on, with its label, and the rated flips that are this text."""
+
+    example: Example
+    behind: tuple[Rated, ...]
+
+
+def accepted(rated: Sequence[Rated], labels: Sequence[str], least: float) -> list[Lesson]:
+    """The flips to train on; of texts that came up more than once, those with one label, once."""
+    found: dict[str, list[tuple[Rated, str]]] = defaultdict(list)
     for one in rated:
         label = label_of(one, labels)
         if label is not None and _plausible(one.said, least):
-            found[one.example.text_hash].append(replace(one.example, label=label))
-    return [same[0] for same in found.values() if len({example.label for example in same}) == 1]
+            found[one.example.text_hash].append((one, label))
+    return [
+        Lesson(replace(same[0][0].example, label=same[0][1]), tuple(one for one, _ in same))
+        for same in found.values()
+        if len({label for _, label in same}) == 1
+    ]
 
 
 def label_of(one: Rated, labels: Sequence[str]) -> str | None:
