@@ -105,7 +105,9 @@ def test_a_project_keeps_flips_and_ratings_make_its_risk(project):
     ids = {flip.id: n for n, flip in enumerate(found)}  # the same flip may come twice; the last rating stands
     assert told.n == len(ids)
     assert told.value == pytest.approx(sum(4 - n % 5 for n in ids.values()) / len(ids))
-    assert "risk" in run("risk", project).stdout
+    first, *rest = run("risk", project).stdout.splitlines()
+    assert first.startswith(f"risk {told.value:.2f} of 4")
+    assert any(line.startswith("  generator hotflip: ") for line in rest)
 
 
 def test_a_language_model_is_asked_for_where_one_is_needed(model):

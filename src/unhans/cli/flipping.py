@@ -185,7 +185,11 @@ def risk(project: Path, revision: str | None, width: float, as_json: bool, datab
         found = records.risk(revision, width=width)
     if as_json:
         return _print_json(json.loads(to_json(found)))
-    return click.echo(_plain(repr(found)))
+    first, *rest = repr(found).splitlines()
+    click.secho(_plain(first), bold=True)
+    for line in rest:
+        click.echo(f"  {_plain(line)}")
+    return None
 
 
 def _rationales(  # noqa: PLR0917 - what the options of `_chosen_options` say
