@@ -140,7 +140,7 @@ def test_a_lost_line_keeps_the_rating(seat: Seat, somebody: Somebody, project: s
 
 def test_a_search_waits_survives_a_reload_and_can_be_stopped(desk: Ann, boss: Person) -> None:
     window, ann, project = desk
-    slow = {"limit": 60, "options": {"candidates": 1000}, "search": {"beam": 100, "max_edits": 50, "alternatives": 50}}
+    slow = {"limit": 60, "options": {"candidates": 100}, "search": {"beam": 100, "max_edits": 10, "alternatives": 50}}
     before = boss.ask("POST", f"api/projects/{project}/flips", json=slow)
     try:
         page = open_flips(window, project, 3)
