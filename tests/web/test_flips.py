@@ -9,8 +9,8 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-from screens import ended, rate
-from workbench import Desk, Person
+from screens import begin, ended, rate
+from workbench import SHORTCUT, Desk, Person
 
 Seat = Callable[..., Desk]
 Somebody = Callable[..., Person]
@@ -140,8 +140,8 @@ def test_a_lost_line_keeps_the_rating(seat: Seat, somebody: Somebody, project: s
 
 def test_a_search_waits_survives_a_reload_and_can_be_stopped(desk: Ann, boss: Person) -> None:
     window, ann, project = desk
-    slow = {"limit": 60, "options": {"candidates": 100}, "search": {"beam": 100, "max_edits": 10, "alternatives": 50}}
-    before = boss.ask("POST", f"api/projects/{project}/flips", json=slow)
+    boss.vote(project, SHORTCUT, "lower")
+    before = begin(boss, project, "word_dropout", 10_000)  # what the search waits for
     try:
         page = open_flips(window, project, 3)
         window.press("r")
