@@ -13,7 +13,7 @@ thread process CPU time is measured, which other work on the machine disturbs le
   and one product of gradients and vocabulary for each gradient
 - TextAttack: its own search; runs with --textattack, the Python of an environment that has it. To make one:
 
-      python -m venv /tmp/textattack && cd /tmp/textattack
+      python -m venv textattack && cd textattack
       bin/pip install -c .../constraints.txt torch "transformers<5" lru-dict more-itertools pandas scipy \
           terminaltables editdistance Levenshtein
       bin/pip install --no-deps textattack==0.3.11

@@ -120,13 +120,9 @@ def find_flips(
         return made
 
     quest = Search(classifier, propose, rules, how, keep)
-    recipe = Recipe(
-        "counterfactuals",
-        entry.name,
-        (*entry.settings(options).items(), *settings.items()),
-        seed if entry.random else None,
+    wrap = _Wrapping(
+        quest, _recipe(entry, options, settings, seed), None if goal is None else classifier.labels[goal], reads or {}
     )
-    wrap = _Wrapping(quest, recipe, None if goal is None else classifier.labels[goal], reads or {})
     found = Counterfactuals()
     with ExitStack() as stack:
         tell = progress or (stack.enter_context(progress_bars())("Looking for flips") if show_progress else None)
@@ -137,16 +133,21 @@ def find_flips(
             begun = [(start or {}).get(example.id, ()) for example in some]
             _check_begun(words, begun, settings["max_edits"])
             quest.begin(hunts, begun)
-            for n in range(settings["max_edits"]):
+            for n in range(quest.most):
                 if cancelled is not None and cancelled():
                     raise Cancelled(f"Stopped after {first} of {len(examples)} texts.")
-                if tell is not None:
-                    tell(first + n * len(some) // settings["max_edits"], len(examples))
                 quest.step(hunts)
+                if tell is not None:
+                    tell(first + (n + 1) * len(some) // (quest.most + 1), len(examples))
             found.extend(wrap(hunts))
             if tell is not None:
                 tell(first + len(some), len(examples))
     return found
+
+
+def _recipe(entry: Entry, options: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> Recipe:
+    own = entry.recipe(options, seed)
+    return Recipe(own.family, own.name, (*own.options, *settings.items()), own.seed)
 
 
 def check_usable(classifier: Classifier, entry: Entry, *, language_model: object = None) -> None:

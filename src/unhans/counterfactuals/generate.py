@@ -15,13 +15,13 @@ from unhans.counterfactuals import counterfactual
 from unhans.counterfactuals._candidates import check_counts
 from unhans.counterfactuals._constraints import Constraints
 from unhans.counterfactuals._drafts import Draft
+from unhans.counterfactuals._search import LONGEST
 from unhans.errors import BadOption, Cancelled
 from unhans.model import Classifier, best_device
 from unhans.text import Words, word_spans
 from unhans.tokens import padded
 from unhans.types import Edit, Span
 
-_MOST_EDITS = 12  # of one rewrite: with more it is another text, and too many parts of it would have to be tried
 _ROOM = 16  # tokens that a rewrite may have more than the text
 _BLANK, _SEPARATOR, _ANSWER, _NOTHING = "[BLANK]", "[SEP]", "[ANSWER]", "[EMPTY]"
 
@@ -157,7 +157,7 @@ def edits_between(on: Draft, number: int, written: str) -> tuple[Edit, ...] | No
     if not own:
         return None
     changes = _changes([words.strings[place] for place in own], new, written, spans)
-    if len(changes) > _MOST_EDITS or any(back.get(own[n]) not in on.open for n in changes):
+    if len(changes) > LONGEST or any(back.get(own[n]) not in on.open for n in changes):
         return None
     edits = tuple(on.edit(back[own[n]], changes[n]) for n in sorted(changes))
     made = words.variant({own[n]: string for n, string in changes.items()}).texts
