@@ -26,6 +26,7 @@ NOTE = "<!-- Written by docs/generate.py (`make docs`); do not edit. -->"
 FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 SPEED = re.compile(r"(<!-- attribution-figures -->\n).*?(<!-- /attribution-figures -->)", re.DOTALL)
 SERVER = re.compile(r"(<!-- server-figures -->\n).*?(<!-- /server-figures -->)", re.DOTALL)
+INFLUENCE = re.compile(r"(<!-- influence-figures -->\n).*?(<!-- /influence-figures -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -129,6 +130,25 @@ def reliability(current: str) -> str:
     return SERVER.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
 
 
+def influences(current: str) -> str:
+    """The page on influences with the figures of `bench/influence.py --json bench/results/influence.json`."""
+    figures = ROOT / "bench/results/influence.json"
+    if not figures.exists():
+        text = "Not measured yet."
+    else:
+        told = json.loads(figures.read_text(encoding="utf-8"))
+        facts = told["settings"]
+        text = "\n".join(
+            [
+                f"Measured with {told['machine']}, on {facts['sentences']:,} sentences ({facts['tokens']:,} tokens), "
+                f"with {facts['anchors']} anchors; Spearman over {facts['compared']:,} of the sentences.",
+                "",
+                *(f"- {bar}" for bar in told["bars"]),
+            ]
+        )
+    return INFLUENCE.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
+
+
 def _table_only(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.startswith("|"))
 
@@ -149,7 +169,7 @@ def _help(command: click.Command, name: str) -> str:
 def pages() -> dict[Path, str]:
     """Every generated file with what it should say."""
     front, core, methods_speed = ROOT / "README.md", ROOT / "docs/scoring.md", ROOT / "docs/speed.md"
-    reliable = ROOT / "RELIABILITY.md"
+    reliable, traced = ROOT / "RELIABILITY.md", ROOT / "docs/influences.md"
     return {
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
@@ -159,6 +179,7 @@ def pages() -> dict[Path, str]:
         core: scoring(core.read_text(encoding="utf-8")),
         methods_speed: speed(methods_speed.read_text(encoding="utf-8")),
         reliable: reliability(reliable.read_text(encoding="utf-8")),
+        traced: influences(traced.read_text(encoding="utf-8")),
     }
 
 

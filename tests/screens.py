@@ -97,6 +97,7 @@ def set_stage(server: Server, boss: Person, templates: tuple[Path, Path], folder
         mend(boss, name, rivals=["word_dropout"], strengths=[3.0], seeds=2, expectations=EXPECTED)
         ended(boss, boss.ask("POST", f"api/projects/{name}/exports", json={"revision": "r1"}))
         rewrite(boss, name, [ann, ben])
+        trace(boss, name, [ann, ben])
         yield Stage(server, boss, ann, guest, name, f"{name}-bare", folder)
 
 
@@ -115,6 +116,37 @@ def rewrite(boss: Person, project: str, people: Sequence[Person]) -> None:
             rate(person, project, one, 1 + n % 4, None if n == 3 else 2 + (n + shift) % 3, 5 - (n + shift) % 4)
     only = {"places": [HARD], "editable": [1, 2]}
     ended(boss, boss.ask("POST", f"api/projects/{project}/flips", json=only))
+
+
+TRACED = [2, 5, 8, 11]  # test cases
+
+
+def trace(boss: Person, project: str, people: Sequence[Person]) -> None:
+    """Have some test cases traced, let people rate pairs, make copies of what they rated, and doubt all labels."""
+    asked = {"places": TRACED, "top": 4}
+    ended(boss, boss.ask("POST", f"api/projects/{project}/anchors", json=asked))
+    for shift, person in enumerate(people):
+        for n, place in enumerate(TRACED[1:]):  # the first one waits
+            anchor = person.ask("GET", f"api/projects/{project}/anchors/{place}")
+            for one in anchor["helpful"][: 4 - n]:
+                compare(person, project, anchor, one, 1 + (place + shift + one["rank"]) % 5)
+    few = {"method": "word_dropout", "copies_per_point": 1}
+    ended(boss, boss.ask("POST", f"api/projects/{project}/copies", json=few))
+    ended(boss, boss.ask("POST", f"api/projects/{project}/doubts", json={"signs": ["low_confidence", "contradiction"]}))
+    for person in people:
+        for one in person.ask("GET", f"api/projects/{project}/doubts")["items"][1:4]:
+            relabel(person, project, one, None if one["rank"] == 3 else one["doubt"]["suggested"])
+
+
+def compare(person: Person, project: str, anchor: Any, neighbour: Any, similar: int) -> None:
+    """Say how similar a test case and a training example are."""
+    ends = {"anchor": anchor["example"]["id"], "train": neighbour["example"]["id"]}
+    person.say(project, {"kind": "neighbour_rating", "similar": similar} | ends, neighbour["text_hash"], seconds=8)
+
+
+def relabel(person: Person, project: str, view: Any, label: str | None) -> None:
+    """Say what the right label of a training example is; None: none fits."""
+    person.say(project, {"kind": "relabel", "example": view["example"]["id"], "label": label}, view["text_hash"])
 
 
 def rate(person: Person, project: str, flip: Any, *ratings: int | None) -> None:
@@ -369,6 +401,125 @@ def _(desk: Desk, stage: Stage) -> None:
 def _(desk: Desk, stage: Stage) -> None:
     desk.go(f"/p/{stage.bare}/flips?show=all")
     expect(desk.page.get_by_text("No text has been rewritten yet")).to_be_visible()
+
+
+def _pair(desk: Desk, stage: Stage, place: int, query: str = "") -> None:
+    desk.go(f"/p/{stage.project}/neighbours/{place}{query}")
+    expect(desk.page.get_by_role("toolbar", name="Rate this pair")).to_be_visible()
+    expect(desk.page.get_by_role("heading", name=re.compile("^Training example 1 of"))).to_be_visible()
+
+
+@_screen("neighbours")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/neighbours")
+    expect(desk.page.get_by_text(re.compile("^You have rated"))).to_be_visible()
+    desk.page.get_by_role("button", name="Choose which to trace").click()
+    desk.page.get_by_label("With a pattern").check()
+    desk.page.locator("summary", has_text="Options of").first.click()
+
+
+@_screen("neighbours-all-copies")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/neighbours")
+    desk.page.locator("summary", has_text="Read the copies").click()
+    expect(desk.page.get_by_role("button", name="Edit this copy").first).to_be_visible()
+    desk.page.locator("summary", has_text="How they are made").click()
+
+
+@_screen("neighbours-empty")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/neighbours")
+    expect(desk.page.get_by_text(re.compile("^No test case has been traced|^Nothing can be traced"))).to_be_visible()
+
+
+@_screen("neighbours-untraced", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.provokes("status of 404")
+    desk.go(f"/p/{stage.project}/neighbours/14")
+    expect(desk.page.get_by_role("button", name="Trace it")).to_be_visible()
+
+
+@_screen("neighbours-pair", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _pair(desk, stage, TRACED[0])
+
+
+@_screen("neighbours-copies")
+def _(desk: Desk, stage: Stage) -> None:
+    anchor = stage.boss.ask("GET", f"api/projects/{stage.project}/anchors/{TRACED[1]}")
+    _pair(desk, stage, TRACED[1], f"?train={anchor['helpful'][0]['place']}")
+    desk.page.get_by_role("button", name="Preview the copies").click()
+    desk.page.locator("summary", has_text="What others said").click()
+    expect(desk.page.get_by_role("button", name="Edit this copy").first).to_be_visible()
+    desk.page.get_by_role("button", name="Edit this copy").first.click()
+    expect(desk.page.get_by_label("Text of the copy").first).to_be_visible()
+
+
+@_screen("neighbours-harmful", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _pair(desk, stage, TRACED[1], "?side=harmful")
+    expect(desk.page.get_by_text("Is the label of this training example right?")).to_be_visible()
+
+
+@_screen("neighbours-hidden", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    stage.boss.settings(stage.project, hide_prediction=True, hide_texts=True)
+    _pair(desk, stage, TRACED[0])
+    expect(desk.page.get_by_role("button", name="Show the texts")).to_be_visible()
+    stage.boss.settings(stage.project, hide_prediction=False, hide_texts=False)
+
+
+@_screen("neighbours-waiting")
+def _(desk: Desk, stage: Stage) -> None:
+    begin(stage.boss, stage.project, "explanation_regularisation", 10_000)
+    stage.boss.ask("POST", f"api/projects/{stage.project}/anchors", json={"places": [14]})
+    stage.boss.ask("POST", f"api/projects/{stage.project}/copies", json={"method": "word_dropout"})
+    desk.go(f"/p/{stage.project}/neighbours")
+    expect(desk.page.get_by_role("button", name="Stop tracing")).to_be_visible()
+    expect(desk.page.get_by_role("button", name="Stop making copies")).to_be_visible()
+
+
+@_screen("neighbours-keys", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _pair(desk, stage, TRACED[0])
+    desk.press("?")
+    expect(desk.page.get_by_role("dialog")).to_be_visible()
+
+
+@_screen("label-errors", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/label-errors")
+    expect(desk.page.get_by_role("toolbar", name="Judge this label")).to_be_visible()
+
+
+@_screen("label-errors-signs")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/label-errors")
+    desk.page.get_by_role("button", name="Look again").click()
+    desk.page.get_by_role("link", name=re.compile("you: to be left out")).or_(
+        desk.page.locator("a", has_text="negative")
+    ).first.click()
+    expect(desk.page.get_by_role("button", name="Look for label errors")).to_be_visible()
+
+
+@_screen("label-errors-hidden", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    stage.boss.settings(stage.project, hide_prediction=True, hide_texts=True)
+    desk.go(f"/p/{stage.project}/label-errors")
+    expect(desk.page.get_by_role("button", name="Show what the model says")).to_be_visible()
+    stage.boss.settings(stage.project, hide_prediction=False, hide_texts=False)
+
+
+@_screen("label-errors-none-fit", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.project}/label-errors?label=nobody")
+    expect(desk.page.get_by_role("button", name="Show all")).to_be_visible()
+
+
+@_screen("label-errors-empty")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/label-errors")
+    expect(desk.page.get_by_text("Nobody has looked for label errors yet")).to_be_visible()
 
 
 @_screen("fix")

@@ -56,6 +56,6 @@ def vote(
     return Feedback(f"{author} {says}", says, author, "2026-01-01T00:00:00Z", "r")
 
 
-def correction(example: str, label: str, author: str = "ann") -> Feedback:
+def correction(example: str, label: str | None, author: str = "ann") -> Feedback:
     """One answer about a label."""
     return Feedback(f"{author} {example}", Relabel(example, label), author, "2026-01-01T00:00:00Z", "r")

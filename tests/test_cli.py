@@ -191,8 +191,12 @@ def test_methods_lists_every_member_with_options_and_as_json():
         "attributions",
         "rationales",
         "counterfactuals",
+        "influences",
+        "heuristics",
+        "doubts",
         "bugs",
         "metrics",
+        "augmentations",
         "fixes",
     }
     assert next(entry for entry in listed if entry["name"] == "deletion_auc")["favours"].startswith(

@@ -7,6 +7,7 @@ import pytest
 from unhans.demo import DemoSettings, Teller, run_demo
 from unhans.errors import ProjectProblem
 from unhans.project import Project
+from unhans.shapes import AnchorQuery, DoubtQuery
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,16 @@ def test_the_workbench_finds_predictions_explanations_and_ranked_words(told):
         assert {label for one in known.explained for label in one.ranked} == {"negative", "positive"}
         assert any(one.target is None and one.count == 300 for one in known.explained)
         assert project.word_page("positive", author="me", sees_others=True).items[0].word == "imax"
+
+
+def test_the_workbench_finds_neighbours_and_doubtful_labels(told):
+    with Project.open(told[2].project) as project:
+        views = project.trace_views("me", sees_others=True)
+        page = views.anchors(AnchorQuery())
+        assert len(page.items) == 3
+        assert page.pairs > 0
+        assert all(row.predicted != row.label for row in page.items)
+        assert views.doubts(DoubtQuery()).total == 800
 
 
 def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):

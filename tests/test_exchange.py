@@ -120,7 +120,7 @@ ANSWERS = st.one_of(
     ),
     st.builds(FlipRating, NAMES, *[st.none() | RATINGS] * 3, st.none() | FULL),
     st.builds(NeighbourRating, NAMES, NAMES, RATINGS),
-    st.builds(Relabel, NAMES, NAMES),
+    st.builds(Relabel, NAMES, st.none() | FULL),
     st.builds(Review, NAMES, st.sampled_from(["done", "skipped", "flagged"]), NAMES),
     st.builds(Ruling, NAMES, NAMES),
 )
@@ -357,7 +357,7 @@ def judged_examples(draw):
             )
             opinions += [vote(author, one, position, value, label) for (position, label), value in marks.items()]
             if draw(st.booleans()):
-                opinions.append(said(author, Relabel(one.id, draw(st.sampled_from(LABELS))), one))
+                opinions.append(said(author, Relabel(one.id, draw(st.none() | st.sampled_from(LABELS))), one))
             if draw(st.booleans()):
                 state = draw(st.sampled_from(["done", "skipped", "flagged"]))
                 opinions.append(

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from unhans.feedback import (
+    MOST_COPIES,
+    NO_LABEL,
     Contribution,
     PersonAgreement,
     agreement_by_kind,
     alpha_interval,
     contributions,
+    copies_wanted,
     disagreements,
     krippendorff_alpha,
     numbers_of,
@@ -25,6 +28,7 @@ from unhans.feedback import (
     resolve,
     settle,
     settle_flips,
+    settle_neighbours,
     stale_reason,
     subject_of,
     value_of,
@@ -73,7 +77,7 @@ ANSWERS = st.one_of(
     ),
     st.builds(FlipRating, NAMES, RATINGS, RATINGS, RATINGS),
     st.builds(NeighbourRating, NAMES, NAMES, RATINGS),
-    st.builds(Relabel, NAMES, NAMES),
+    st.builds(Relabel, NAMES, st.none() | NAMES),
     st.builds(Review, NAMES, st.sampled_from(["done", "skipped", "flagged"]), NAMES),
     st.builds(Ruling, NAMES, NAMES),
 )
@@ -133,6 +137,7 @@ def test_the_word_of_a_vote_on_a_position_is_not_part_of_the_question():
         (FlipRating("c", 1, None, 3, "not it"), "1 – 3 not it", {"plausible": 1, "agrees": 3}),
         (NeighbourRating("a", "b", 4), "4", {"similar": 4}),
         (Relabel("x", "__proto__"), "__proto__", {}),
+        (Relabel("x", None), NO_LABEL, {}),
         (Review("x", "skipped", "why"), "skipped", {}),
         (Ruling("q", "raise"), "raise", {}),
     ],
@@ -548,3 +553,56 @@ def test_a_ruling_overrules_most_voices_and_one_for_what_nobody_said_asks_for_no
 def test_reviews_and_ratings_are_not_settled():
     settled, undecided = settle([Feedback("1", Review("e", "done"), "ann", "2026-01-01", "r")])
     assert (settled, undecided) == ([], 0)
+
+
+def test_that_no_label_fits_is_an_answer_like_any_label():
+    ann, bob, cleo = (said(author, Relabel("x", label)) for author, label in (("a", None), ("b", "p"), ("c", None)))
+    (settled,), undecided = settle([ann, bob, cleo])
+    assert (settled.says, settled.people, settled.against, undecided) == (Relabel("x", None), 2, 1, 0)
+    assert settled.ids == (ann.id, cleo.id)
+    assert settle([ann, bob]) == ([], 1)
+    (found,) = disagreements([ann, bob])
+    assert found.answers == (("a", NO_LABEL), ("b", "p"))
+    for value, label in ((NO_LABEL, None), ("p", "p")):
+        (settled,), _ = settle([ann, bob, said("m", Ruling(found.subject, value))])
+        assert settled.says.label == label
+    agreed = [said(author, Relabel(f"x{n}", label)) for author in "ab" for n, label in enumerate(("p", None, "q"))]
+    assert agreement(agreed, "relabel").alpha == 1
+    assert agreement([*agreed[:-1], said("b", Relabel("x2", None))], "relabel").alpha < 1
+    assert contributions([ann])[0].by_kind == (("relabel", 1, NO_LABEL, 1.0),)
+
+
+def similar(author, rating, train="t", anchor="x", **fields):
+    return said(author, NeighbourRating(anchor, train, rating), **fields)
+
+
+def test_ratings_of_neighbours_come_to_their_mean_and_what_was_taken_back_is_gone():
+    log = [similar("a", 5), similar("b", 2), similar("a", 1, "u"), similar("b", 4, anchor="y"), done("a")]
+    log += [similar("c", 1), similar("c", 3)]  # who answers again has changed their mind
+    found = {(one.anchor, one.train): one for one in settle_neighbours(log)}
+    assert {pair: one.similar for pair, one in found.items()} == {("x", "t"): 10 / 3, ("x", "u"): 1, ("y", "t"): 4}
+    assert (found["x", "t"].ids, found["x", "t"].people) == ((log[0].id, log[1].id, log[6].id), 3)
+    log.append(similar("b", 2, retracts=log[1].id))
+    assert settle_neighbours(log)[0].similar == 4
+    assert settle_neighbours(resolve(log).values()) == settle_neighbours(log)
+    assert settle_neighbours([log[2], similar("a", 1, "u", retracts=log[2].id)]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "rating", "who"), [("5", 5, "a"), ("3", 3, "m"), ("leave", None, ""), ("6", None, "")]
+)
+def test_a_ruling_decides_how_similar_neighbours_are(value, rating, who):
+    given_ = [similar("a", 5), similar("b", 1)]
+    ruling = said("m", Ruling(subject_of(given_[0].says), value))
+    ids = {"a": given_[0].id, "m": ruling.id}
+    expected = [] if rating is None else [(rating, (ids[who],))]
+    assert [(one.similar, one.ids) for one in settle_neighbours([*given_, ruling])] == expected
+
+
+def test_copies_are_wanted_by_the_point_over_all_texts():
+    log = [similar("a", 5), similar("b", 2), similar("a", 1, "u"), similar("a", 3, anchor="y")]
+    settled = settle_neighbours(log)
+    assert copies_wanted(settled) == {"t": 65, "u": 10}
+    assert copies_wanted(settled, 1) == {"t": 6, "u": 1}
+    assert copies_wanted(settle_neighbours([similar("a", 5, anchor=str(n)) for n in range(50)])) == {"t": MOST_COPIES}
+    assert copies_wanted([]) == {}

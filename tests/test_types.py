@@ -18,7 +18,9 @@ from unhans.types import (
     Attribution,
     Change,
     Comparison,
+    Copy,
     Counterfactual,
+    Doubt,
     Edit,
     Example,
     Expectation,
@@ -116,7 +118,7 @@ answers = (
     votes
     | st.builds(FlipRating, text, maybe | rating, maybe | rating, maybe | rating, maybe | text)
     | st.builds(NeighbourRating, text, text, rating)
-    | st.builds(Relabel, text, text)
+    | st.builds(Relabel, text, text | st.none())
 )
 measures = st.builds(
     Measure, text, text, maybe | number, number, maybe | number, maybe | number, st.sampled_from(["higher", "lower"])
@@ -134,6 +136,7 @@ parted = st.sampled_from(["label", "after", "group", "generator", "author", "out
 slices = st.builds(RiskSlice, parted, maybe | text, number, maybe | number, maybe | number, *[count] * 4)
 asked = st.sampled_from(["plausible", "meaningful", "agrees"])
 questions = st.builds(RatedQuestion, asked, maybe | number, count, *[maybe | number] * 3, count, text)
+neighbours = st.lists(st.builds(Neighbour, text, number), max_size=2).map(tuple)
 NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Recipe: recipes,
     Example: examples,
@@ -158,8 +161,10 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
         maybe | number,
         maybe | number,
     ),
-    Influence: st.builds(
-        Influence, text, st.lists(st.builds(Neighbour, text, number), max_size=2).map(tuple), recipes, text
+    Influence: st.builds(Influence, text, text, neighbours, neighbours, recipes, text, texts),
+    Copy: st.builds(Copy, text, text, maybe | text, text, recipes, maybe | number),
+    Doubt: st.builds(
+        Doubt, text, text, text, number, st.lists(st.tuples(text, number), max_size=2).map(tuple), recipes, text
     ),
     Feedback: st.builds(Feedback, text, answers, text, text, text, maybe | text, maybe | text, maybe | number),
     Revision: st.builds(Revision, text, maybe | text, recipes, texts, texts, maybe | text, maybe | text),

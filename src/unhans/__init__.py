@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from unhans.errors import UnhansError
     from unhans.figures import save
     from unhans.fixes import mend
+    from unhans.influences import prepare, trace
     from unhans.language_model import LanguageModel
     from unhans.loading import load
     from unhans.metrics import measure
@@ -39,12 +40,14 @@ _HOMES = {
     "measure": "metrics",
     "mend": "fixes",
     "plant": "bugs",
+    "prepare": "influences",
     "rank_words": "task",
     "read": "data",
     "save": "figures",
     "select": "rationales",
     "suspects": "task",
     "to_json": "types",
+    "trace": "influences",
     "write": "data",
 }
 __all__ = [
@@ -63,12 +66,14 @@ __all__ = [
     "measure",
     "mend",
     "plant",
+    "prepare",
     "rank_words",
     "read",
     "save",
     "select",
     "suspects",
     "to_json",
+    "trace",
     "write",
 ]
 __version__ = "0.1.0"

@@ -6,24 +6,44 @@ from collections.abc import Iterator
 from typing import Any
 
 from unhans.attributions import attribution
+from unhans.augmentations import augmentation
 from unhans.bugs import bug
 from unhans.counterfactuals import counterfactual
+from unhans.doubts import doubt
 from unhans.fixes import fix
+from unhans.heuristics import heuristic
+from unhans.influences import influence
 from unhans.metrics import metric
 from unhans.rationales import rationale
 from unhans.registry import Entry, Option, Registry
 
 _GIVEN = {"background": "background", "language_model": "language model", "train": "training examples"}
-_TOLD = ("better", "of", "favours", "reads", "cheap", "cost")  # facts that only some families have
+_TOLD = ("better", "of", "favours", "reads", "cheap", "cost", "keeps")  # facts that only some families have
 FAMILIES: dict[str, Registry] = {
-    family.family: family for family in (attribution, rationale, counterfactual, bug, metric, fix)
+    family.family: family
+    for family in (
+        attribution,
+        rationale,
+        counterfactual,
+        influence,
+        heuristic,
+        doubt,
+        bug,
+        metric,
+        augmentation,
+        fix,
+    )
 }
 QUESTIONS = {
     "attributions": "How much does each word speak for the label?",
     "rationales": "Which words may the model be said to use?",
     "counterfactuals": "What has to change for the model to change its mind?",
+    "influences": "Which training examples are behind what the model says?",
+    "heuristics": "Which texts invite a shortcut?",
+    "doubts": "Which training examples may have the wrong label?",
     "bugs": "Which mistakes can be planted, so that the truth is known?",
     "metrics": "How far can these explanations be trusted?",
+    "augmentations": "How can a training text be said otherwise, with the same label?",
     "fixes": "How is the model taught what people said of it?",
 }
 

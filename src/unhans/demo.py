@@ -31,6 +31,7 @@ from unhans.types import Attribution, Example, Feedback, Prediction, Report, Sus
 LABELS = ("negative", "positive")
 _RATE = 5e-4
 _VOTER = "demo"
+_TRACED = 3  # examples whose training examples it shows
 _EXPLAINED = 300  # examples that the workbench shows explained from the start
 
 
@@ -114,6 +115,10 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     tested = list(project.examples.split("test"))[:_EXPLAINED]
     for name in LABELS:
         project.rank(name, examples=tested, progress=teller.progress(f"Ranking words for {name}"))
+    teller.step("Looking for the training examples behind some errors, and for doubtful labels")
+    mistaken = accuracies["same data"] < 1
+    project.trace(anchors=_TRACED, wrong=mistaken, progress=teller.progress("Tracing"))
+    project.doubts(progress=teller.progress("Doubting labels"))
     fixed, report = (
         _fix(settings, project, found.words[0].word, test_sets, teller) if settings.fix_epochs else (None, None)
     )

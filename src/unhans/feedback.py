@@ -30,6 +30,8 @@ _LEAVE = "leave"
 
 CHANGED = "The text has changed since."
 GONE = "The text is no longer in the data."
+NO_LABEL = "∅"  # what an answer comes to that says that none of the labels fits
+MOST_COPIES = 1000  # of one training example, however many people find it alike to however many texts
 OTHER_REVISION = "It was given about another revision of the model."
 
 
@@ -78,7 +80,7 @@ def value_of(answer: Answer) -> str:
         case NeighbourRating(similar=similar):
             return str(similar)
         case Relabel(label=label):
-            return label
+            return NO_LABEL if label is None else label
         case Review(state=state):
             return state
         case Ruling(value=value):
@@ -305,6 +307,17 @@ class SettledFlip:
     people: int
 
 
+@dataclass(frozen=True, slots=True)
+class SettledNeighbour:
+    """How far people find a training example to share the pattern of a text: the mean over them, or what was ruled."""
+
+    anchor: str
+    train: str
+    similar: float  # 1 to 5
+    ids: tuple[str, ...]  # entries behind it
+    people: int
+
+
 _LEVELS: dict[str, Level] = {
     "word_vote": "nominal",
     "word_vote_everywhere": "nominal",
@@ -384,8 +397,8 @@ def _asked(opinions: Iterable[Feedback]) -> _Asked:
                 asked.people["word_vote"].add(author)
             case WordVote():
                 asked.add("word_vote_everywhere", subject_of(says), author, says.vote)
-            case Relabel(label=label):
-                asked.add("relabel", subject_of(says), author, label)
+            case Relabel():
+                asked.add("relabel", subject_of(says), author, value_of(says))
             case FlipRating() | NeighbourRating():
                 family = "flip" if isinstance(says, FlipRating) else "neighbour"
                 for name, rating in numbers_of(says).items():
@@ -550,6 +563,41 @@ def _settled_flip(flip: str, ids: Sequence[str], ratings: Sequence[FlipRating]) 
     disputed = len(named) == 2 and named[0][1] == named[1][1]
     label = named[0][0] if named and not disputed else None
     return SettledFlip(flip, **means, label=label, disputed=disputed, ids=tuple(ids), people=len(ratings))
+
+
+def settle_neighbours(feedback: Iterable[Feedback]) -> list[SettledNeighbour]:
+    """How similar people find the two texts of each pair, in the order they came up; what was taken back is gone.
+
+    A ruling decides; one that is no rating (leave it, say) asks for nothing.
+    """
+    given: dict[str, list[tuple[Feedback, NeighbourRating]]] = defaultdict(list)
+    rulings: dict[str, Feedback] = {}
+    for opinion in resolve(feedback).values():
+        if isinstance(opinion.says, Ruling):
+            rulings[opinion.says.subject] = opinion
+        elif isinstance(opinion.says, NeighbourRating):
+            given[subject_of(opinion.says)].append((opinion, opinion.says))
+    settled = []
+    for subject, said in given.items():
+        about, ruling = said[0][1], rulings.get(subject)
+        behind = [one for one, says in said if ruling is None or value_of(says) == value_of(ruling.says)]
+        if ruling is None:
+            similar = fmean(says.similar for _, says in said)
+        elif value_of(ruling.says) in ("1", "2", "3", "4", "5"):
+            similar = float(value_of(ruling.says))
+        else:
+            continue
+        ids = tuple(one.id for one in behind) or ((ruling.id,) if ruling is not None else ())
+        settled.append(SettledNeighbour(about.anchor, about.train, similar, ids, len(behind)))
+    return settled
+
+
+def copies_wanted(settled: Iterable[SettledNeighbour], per_point: float = 10) -> dict[str, int]:
+    """How many copies of each rated training example there should be: so many for each point, over all texts."""
+    points: dict[str, float] = defaultdict(float)
+    for one in settled:
+        points[one.train] += one.similar
+    return {train: min(MOST_COPIES, round(per_point * sum_)) for train, sum_ in points.items()}
 
 
 def contributions(opinions: Iterable[Feedback]) -> list[Contribution]:

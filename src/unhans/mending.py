@@ -25,7 +25,7 @@ from unhans.model import Classifier
 from unhans.scoring import Progress
 from unhans.shapes import LossPoint
 from unhans.training import Epoch, Watch
-from unhans.types import Counterfactual, Example, Feedback
+from unhans.types import Copy, Counterfactual, Example, Feedback
 
 _WHOLE = 10_000  # progress is told in so many parts
 _LEFT_SECONDS = 7 * 86_400  # checkpoints that nobody came back for
@@ -86,6 +86,7 @@ class Round:
     feedback: Sequence[Feedback]
     training: Mapping[str, Any]
     flips: Mapping[str, Counterfactual] = field(default_factory=dict)  # that ratings are about, by their ids
+    copies: Sequence[Copy] = ()  # of training examples that people rated
     tested: Sequence[Example] = ()  # that the trained ones will be verified on
     failed: list[str] = field(default_factory=list)  # sentences about those that could not be trained
 
@@ -110,6 +111,7 @@ class Round:
                 self.feedback,
                 fix=run.fix,
                 flips=self.flips,
+                copies=self.copies,
                 validation=self.validation,
                 tested=self.tested,
                 training=self.training,

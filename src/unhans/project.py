@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import secrets
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,16 +28,25 @@ from pydantic import TypeAdapter
 from unhans import __version__
 from unhans.artefacts import Artefacts, hidden_name, sync
 from unhans.attributions import attribute, attribution, check_usable
+from unhans.augmentations import COPIES_PER_POINT, Check, Seen, augment, augmentation, available
+from unhans.augmentations import DEFAULT as AUGMENTING
+from unhans.augmentations import recipe_of as copies_recipe
 from unhans.catalogue import describe
 from unhans.counterfactuals import DEFAULT as FLIPPING
 from unhans.counterfactuals import SEARCH, Counterfactuals, counterfactual, find_flips, search_settings
 from unhans.counterfactuals import check_usable as check_flips
 from unhans.counterfactuals.scores import scored
 from unhans.data import Corpus, read
-from unhans.errors import BadData, BadOption, Conflict, ProjectProblem, Unsupported
+from unhans.doubts import Doubts, doubt, doubts
+from unhans.errors import BadData, BadOption, Cancelled, Conflict, ProjectProblem, Unsupported
 from unhans.expectations import check_expectations
 from unhans.export import Exported, export_bundle, export_flips, export_model, facts_of
 from unhans.fixes import DEFAULT, TRAINING, Mended, fix
+from unhans.heuristics import choose_anchors, heuristic
+from unhans.influences import DEFAULT as TRACING
+from unhans.influences import How, Influences, Of, influence, prepare
+from unhans.influences import check_usable as check_traces
+from unhans.influences import recipe_of as trace_recipe
 from unhans.language_model import LanguageModel
 from unhans.loading import load
 from unhans.mending import Follow, Round, Run, Shares, checkpoints, planned
@@ -43,8 +56,9 @@ from unhans.records import FACTS, FORMAT, Records
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import Alike
 from unhans.records.flipping import Asked, Find, KnownFlips, by_flip
-from unhans.records.revising import KnownFix, KnownFixes, now
-from unhans.registry import Entry, Option
+from unhans.records.revising import USABLE, KnownFix, KnownFixes, ancestors, now
+from unhans.records.tracing import KnownTraces, StoredCopy, asked_key
+from unhans.registry import Entry, Option, Registry
 from unhans.scoring import Progress, ScoreCache, Tally
 from unhans.shapes import Method, MethodOption, Revisions
 from unhans.store import Store, batches
@@ -53,10 +67,12 @@ from unhans.text import Unit, word_spans
 from unhans.training import Watch
 from unhans.types import (
     Attributions,
+    Copy,
     Counterfactual,
     Edit,
     Example,
     Feedback,
+    Influence,
     Prediction,
     Rationale,
     Recipe,
@@ -69,6 +85,7 @@ from unhans.types import (
 from unhans.verify import verify
 from unhans.wordnet import open_wordnet
 
+_REGISTRY = fix  # under a name that the parameter of `mend` does not hide
 _AT_ONCE = 256  # explanations between two writings: what a stop can cost
 _BACKGROUND, _TEXTS = 200, 20_000  # examples to compare with; texts that a language model is fitted on
 _FIRST = "r0"
@@ -79,6 +96,12 @@ _CHECKPOINTS, _LANGUAGE_MODEL = ".fixing", "language_model"
 _FLIPPED_AT_ONCE = 8  # examples between two writings of flips: what a stop can cost
 _LEXICON = 20_000  # words of the project's texts that a flip may put in
 _VALIDATED = 2000  # examples that choose the epoch, at most: all of them are asked after each
+_TRACED_AT_ONCE = 16  # examples between two writings of traces
+_INDEXES = 4  # of one revision: methods and options that the next trace need not look at all training examples for
+_Named = tuple[str, str, str | None]  # id, hash of the text, and label
+_COPIED_AT_ONCE = 200  # training examples between two writings of copies
+_COPIES = 50_000  # that one call makes, at most
+_WAYS_TO_COPY = ("word_dropout", "masked_lm", "back_translation")  # where the usual one cannot be used
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -218,14 +241,17 @@ class Project(Records):
         yield from self._predict_with(self.classifier, progress, cancelled)
 
     def _predict_with(
-        self, classifier: Classifier, progress: Progress | None, cancelled: Callable[[], bool] | None
+        self,
+        classifier: Classifier,
+        progress: Progress | None,
+        cancelled: Callable[[], bool] | None,
+        examples: Sequence[Example] | None = None,
     ) -> Iterator[Prediction]:
-        """The same by any revision; how long it took tells how long a fix may take."""
+        """The same by any revision, and of some examples alone; how long it took tells how long a fix may take."""
         cache, tally, seconds = self.cache if classifier.lasting else None, Tally(), 0.0
-        stream = classifier.predict_stream(
-            self.examples, cache=cache, progress=progress, cancelled=cancelled, tally=tally
-        )
-        pairs = batches(zip(self.examples, stream, strict=True), _AT_ONCE)
+        wanted = self.examples if examples is None else examples
+        stream = classifier.predict_stream(wanted, cache=cache, progress=progress, cancelled=cancelled, tally=tally)
+        pairs = batches(zip(wanted, stream, strict=True), _AT_ONCE)
         while True:
             began = time.monotonic()
             some = next(pairs, None)
@@ -305,8 +331,9 @@ class Project(Records):
 
         Done again whenever another version of unhans, or another revision, opens the project to work on it.
         """
-        families = attribution, fix, counterfactual, rationale
-        known_to = [__version__, self.current.id, *(family.names for family in families), _has_wordnet()]
+        families = attribution, fix, counterfactual, rationale, influence, heuristic, augmentation, doubt
+        missing = [available(entry) for entry in augmentation]
+        known_to = [__version__, self.current.id, *(family.names for family in families), _has_wordnet(), missing]
         if self.methods() and self.setting("methods_of") == known_to:
             return
 
@@ -343,10 +370,43 @@ class Project(Records):
             tuple(map(_option, SEARCH)),
             tuple(_described(entry, lambda _: None) for entry in rationale),
         )
+        self.keep_setting("traces", TypeAdapter(KnownTraces).dump_python(self._known_traces(), mode="json"))
         self.keep_setting("methods", TypeAdapter(list[Method]).dump_python(found, mode="json"))
         self.keep_setting("fixes", TypeAdapter(KnownFixes).dump_python(told, mode="json"))
         self.keep_setting("flips", TypeAdapter(KnownFlips).dump_python(hunts, mode="json"))
         self.keep_setting("methods_of", known_to)
+
+    def _known_traces(self) -> KnownTraces:
+        """What the registry says about tracing, patterns, copies and doubts."""
+        pairs = self.table.at(0).pair is not None
+
+        def traces(entry: Entry) -> None:
+            self._check_traces(self.classifier, entry)
+
+        def fits(entry: Entry) -> None:
+            if entry.facts.get("on") == "pair" and not pairs:
+                raise Unsupported(f"{entry.name} is about pairs of texts, and these are single ones.")
+
+        def copies(entry: Entry) -> None:
+            if reason := available(entry):
+                raise Unsupported(reason)
+            if pairs and entry.facts.get("single_texts"):
+                raise Unsupported(f"{entry.name} is for single texts, and these are pairs.")
+
+        def doubts(entry: Entry) -> None:
+            self.classifier.require(entry.needs, entry.name)
+
+        def told(family: Registry, check: Callable[[Entry], None], first: str = "") -> tuple[Method, ...]:
+            entries = sorted(family, key=lambda entry: entry.name != first)
+            return tuple(_for_the_browser(entry, _described(entry, check)) for entry in entries)
+
+        return KnownTraces(
+            methods=told(influence, traces, TRACING),
+            heuristics=told(heuristic, fits),
+            augmentations=told(augmentation, copies, AUGMENTING),
+            doubts=told(doubt, doubts),
+            copies_per_point=COPIES_PER_POINT,
+        )
 
     def rank(
         self,
@@ -525,6 +585,324 @@ class Project(Records):
         there = self._language_model is not None or (self.folder / _LANGUAGE_MODEL).exists()
         return self.language_model() if there else None
 
+    # -- tracing
+
+    def taught_examples(self) -> list[Example]:
+        """The training examples with the labels that the model in use was taught: corrected ones, where it learnt them.
+
+        Examples that it was taught to do without, for no label fits them, are left out.
+        """
+        labels = self.taught_labels(self.current.id)
+        own = (replace(e, label=labels[e.id]) if e.id in labels else e for e in self.training_examples())
+        return [example for example in own if example.label is not None]
+
+    def trace(
+        self,
+        examples: Sequence[Example] | None = None,
+        method: str = TRACING,
+        *,
+        anchors: int = 5,
+        wrong: bool = True,
+        split: str | None = None,
+        heuristic: str | None = None,
+        heuristic_options: Mapping[str, Any] | None = None,
+        of: Of = "label",
+        top: int = 10,
+        seed: int = 0,
+        by: str = "",
+        leads: bool = True,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> Influences:
+        """The training examples behind every example given, or behind some that are chosen (`choose_anchors`).
+
+        `influences.trace` says what the rest means. They are kept, `by` whom they were asked for, so that only what was
+        not traced like this before takes time; if it `leads`, everybody sees it in place of older ones. What the method
+        works out of the training examples is kept too, until another revision is traced.
+        """
+        classifier, entry = self._loaded_current(), influence[method]
+        self._check_traces(classifier, entry)
+        recipe = trace_recipe(entry, options, of, seed)
+        if top < 1:
+            raise BadOption(f"top must be at least 1, not {top}.")
+        if examples is None:
+            chosen = {"n": anchors, "wrong": wrong, "heuristic": heuristic, "options": heuristic_options, "seed": seed}
+            examples = self._anchors(split, chosen, progress, cancelled)
+        asked, places = asked_key(recipe, top), self._own_places(examples) if classifier.lasting else {}
+        known = self.trace_table.known(asked, classifier.revision, list(places.values()))
+        kept = {name: known[place] for name, place in places.items() if place in known}
+        found = {name: one.influence for name, one in kept.items() if one.text_hash == name[1]}
+        missing = list({_named(example): example for example in examples if _named(example) not in found}.values())
+        if missing:
+            made = self._traced(missing, entry, recipe, seed, progress, cancelled, {"top": top, "of": of}, options)
+            for some in made:
+                stored = [(places[_named(e)], e, one) for e, one in some if _named(e) in places]
+                self.trace_table.keep(by, asked, stored, leads=leads)
+                found |= {_named(example): one for example, one in some}
+        if leads:  # what was there before is what everybody sees now
+            again = {_named(example): example for example in examples if _named(example) in kept}
+            stored = [(places[name], example, found[name]) for name, example in again.items()]
+            self.trace_table.keep(by, asked, stored, leads=True)
+        return Influences(found[_named(example)] for example in examples)
+
+    def _traced(  # noqa: PLR0917 - the inside of `trace`
+        self,
+        missing: Sequence[Example],
+        entry: Entry,
+        recipe: Recipe,
+        seed: int,
+        progress: Progress | None,
+        cancelled: Callable[[], bool] | None,
+        how: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> Iterator[list[tuple[Example, Influence]]]:
+        """Influences in the order of the examples, some at a time; the training examples are looked at before."""
+        shares = Shares(progress, [4, 1])  # looking at the training examples is most of it
+        with self._index_folder() as folder:
+            index = prepare(
+                self.classifier,
+                self.taught_examples(),
+                method=entry.name,
+                folder=folder if self.classifier.lasting else None,
+                checkpoints=self._checkpoints() if "checkpoints" in entry.asks else (),
+                seed=seed,
+                progress=shares.next(),
+                cancelled=cancelled,
+                **options,
+            )
+            telling, at_once = How(shares.next(), cancelled), int(entry.facts.get("at_once", _TRACED_AT_ONCE))
+            for first in range(0, len(missing), at_once):
+                some = missing[first : first + at_once]
+                if cancelled is not None and cancelled():
+                    raise Cancelled(f"Stopped after {first:,} of {len(missing):,}. What was found so far is kept.")
+                now = telling.part(first, first + len(some), len(missing))
+                yield list(zip(some, index.trace(some, recipe, at_once=at_once, how=now, **how), strict=True))
+
+    def _anchors(
+        self,
+        split: str | None,
+        how: Mapping[str, Any],
+        progress: Progress | None,
+        cancelled: Callable[[], bool] | None,
+    ) -> list[Example]:
+        """Some examples of a split, or of all that the model was not trained on; they are predicted, if need be."""
+        rest = [e for e in self.examples if (not self.parts.trains(e) if split is None else e.split == split)]
+        if not rest:
+            raise BadData(
+                "All examples are for training, so none is left that could be an anchor. Name a split, or examples."
+                if split is None
+                else f"There is no example in the split {split[:100]!r}. There is: {', '.join(self.examples.splits)}."
+            )
+        said = {one.example: one for one in self.table.predictions(self.classifier.revision)}
+        if unknown := [example for example in rest if example.id not in said]:
+            said |= {one.example: one for one in self._predict_with(self.classifier, progress, cancelled, unknown)}
+        return choose_anchors(rest, said, **how)
+
+    def _own_places(self, examples: Sequence[Example]) -> dict[_Named, int]:
+        """Where those of the examples are that are the project's own, text and label."""
+        known = self.table.find([example.id for example in examples])
+        places = {_named(example): place for place, example in known.values()}
+        return {_named(e): places[_named(e)] for e in examples if _named(e) in places}
+
+    def _check_traces(self, classifier: Classifier, entry: Entry) -> None:
+        """Refuse a method that this classifier cannot serve, or that asks for more than the project has."""
+        check_traces(classifier, entry)
+        if "checkpoints" in entry.asks and not self._earlier():
+            raise Unsupported(
+                f"{entry.name} adds up over revisions that the model in use was trained on from, and there is none "
+                "before it. It can be used once a fix is published; until then use another method."
+            )
+
+    def _earlier(self) -> list[tuple[str, float]]:
+        """Names of the revisions that the model in use was made from, oldest first, with the rate they were left by."""
+        found: list[tuple[str, float]] = []
+        names = {revision.id: name for name, revision in self._listed()}
+        line = ancestors(self.current, [revision for _, revision in self._listed()])
+        for younger, older in pairwise(line):
+            rate = dict(younger.recipe.options).get("learning_rate")
+            if isinstance(rate, float):
+                found.append((names[older.id], rate))
+        return found[::-1]
+
+    def _checkpoints(self) -> list[tuple[TransformerClassifier, float]]:
+        """Earlier states of the model in use, with the rate they were left by."""
+        states = [(self.classifier_of(name), rate) for name, rate in self._earlier()]
+        return [(state, rate) for state, rate in states if isinstance(state, TransformerClassifier)]
+
+    @contextmanager
+    def _index_folder(self) -> Iterator[Path]:
+        """Where influence keeps what it worked out for the model in use; that of other revisions is removed.
+
+        What another process is using stays: each holds a lock that the system lets go of when it dies.
+        """
+        root = self.folder / "cache" / "influences"
+        own = root / self.classifier.revision
+        handle = _hold(own)
+        try:
+            for other in root.iterdir():
+                if other != own:
+                    _remove_unused(other)
+            yield own
+        finally:
+            os.close(handle)
+
+    def augment(
+        self,
+        examples: Sequence[Example] | None = None,
+        method: str = AUGMENTING,
+        *,
+        copies_per_point: int | None = None,
+        people: Sequence[str] | None = None,
+        check: Check = "none",
+        seed: int = 0,
+        by: str = "",
+        replaces: bool = True,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+        **options: Any,
+    ) -> list[Copy]:
+        """Copies of the training examples that people rated, of all or of those given: the ones that stand now.
+
+        They are kept; none is or looks like a text that is held out. Those that were made otherwise before, and that
+        nobody has edited, give way, unless they shall not be replaced. What people deleted is not made again.
+
+        Copies have the label that people say is right. `copies_per_point` is the project's from then on, unless nothing
+        is to be replaced; without it, it is the number that was last asked for.
+        """
+        per_point = self.copies_per_point if copies_per_point is None else copies_per_point
+        entry = augmentation[method]
+        if reason := available(entry):
+            raise Unsupported(reason)
+        recipe = copies_recipe(entry, options, check, seed)
+        sources = self._sources(examples, people, per_point)
+        if (asked := sum(n for _, _, n in sources)) > _COPIES:
+            raise BadOption(f"That would be {asked:,} copies, and at most {_COPIES:,} are made. Ask for fewer a point.")
+        if "language_model" in entry.asks or check == "language_model":
+            self.language_model(progress=progress, cancelled=cancelled)
+        if replaces:
+            self.keep_setting("copies_per_point", per_point)
+        there: dict[int, list[StoredCopy]] = defaultdict(list)
+        for one in self.copy_table.all():
+            there[one.place].append(one)
+        todo = [one for one in sources if _short(there[one[0]], recipe, one, replaces)]
+        held_out = Seen(examples=(example for example in self.examples if not self.parts.trains(example)))
+        for first in range(0, len(todo), _COPIED_AT_ONCE):
+            some = todo[first : first + _COPIED_AT_ONCE]
+            made = augment(
+                [source for _, source, _ in some],
+                {source.id: n for _, source, n in some},
+                method=method,
+                language_model=self._fitted_language_model(),
+                classifier=self._loaded_current(),
+                check=check,
+                tested=held_out,
+                seed=seed,
+                progress=_shifted(progress, first, len(todo)),
+                cancelled=cancelled,
+                **options,
+            )
+            new: list[tuple[int, Example, Copy]] = []
+            old: list[str] = []
+            for place, source, n in some:
+                stays = [one for one in there[place] if _stays(one, recipe, source, replaces)]
+                old += [one.id for one in there[place] if one not in stays]
+                known = {one.id for one in stays}
+                fresh = [copy for copy in made if copy.source == source.id and copy.id not in known]
+                new += [(place, source, copy) for copy in fresh[: max(0, n - len(stays))]]
+            self.copy_table.keep(by, new, instead_of=old)
+        ids = {source.id for _, source, _ in sources}
+        return [copy for copy in self.copies(people) if copy.source in ids]
+
+    def _sources(
+        self, examples: Sequence[Example] | None, people: Sequence[str] | None, per_point: int
+    ) -> list[tuple[int, Example, int]]:
+        """Place, example and number of copies of each training example that people's ratings ask copies of."""
+        if per_point < 1:
+            raise BadOption(f"copies_per_point must be at least 1, not {per_point}.")
+        wanted, labels = self.copies_wanted(people, per_point), self.corrected(people)
+        found = self.table.find([id_ for id_, n in wanted.items() if n])
+        chosen = None if examples is None else {example.id for example in examples}
+        rated = [
+            (place, replace(example, label=labels.get(id_, example.label)), wanted[id_])
+            for id_, (place, example) in found.items()
+            if self.parts.trains(example) and (chosen is None or id_ in chosen)
+        ]
+        sources = [one for one in rated if one[1].label is not None]
+        if rated and not sources:
+            raise BadData(
+                "People say that no label fits the training examples that were rated. They are trained without, so no "
+                "copies are made of them."
+            )
+        if not sources:
+            which = "No training example was" if chosen is None else "None of these training examples was"
+            raise BadData(
+                f"{which} rated for being similar to another text, so there is nothing to make copies of. Trace some "
+                "examples, and say how similar the training examples behind them are."
+            )
+        return sorted(sources)
+
+    def _copies_for(self, people: Sequence[str] | None, follow: Follow) -> list[Copy]:
+        """The copies that stand; of rated training examples that have none, some are made first."""
+        try:
+            rated = self._sources(None, people, self.copies_per_point)
+        except BadData:
+            return self.copies(people)  # none, and the fix says what is missing
+        standing = {copy.source for copy in self.copies(people)}
+        bare = [example for _, example, _ in rated if example.id not in standing]
+        if bare:
+            method = self._usual_augmentation()
+            follow.step(f"Making copies with {method}")
+            self.augment(
+                bare,
+                method,
+                people=people,
+                replaces=False,
+                progress=follow.progress,
+                cancelled=follow.cancelled,
+            )
+        return self.copies(people)
+
+    def _usual_augmentation(self) -> str:
+        """The first way to make copies that works on this machine, and for these texts."""
+        pairs = self.table.at(0).pair is not None
+        names = (AUGMENTING, *(name for name in _WAYS_TO_COPY if name in augmentation.names))
+        entries = [augmentation[name] for name in names]
+        fitting = [e.name for e in entries if not available(e) and not (pairs and e.facts.get("single_texts"))]
+        if not fitting:
+            raise Unsupported(f"No copies can be made on this machine. {available(entries[0])}")
+        return fitting[0]
+
+    def doubts(
+        self,
+        signs: Sequence[str] | None = None,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Doubts:
+        """The training examples by how doubtful their labels are, the most doubtful first (`doubts.doubts`).
+
+        The ranking is kept, in place of the revision's earlier one.
+        """
+        classifier, train = self._loaded_current(), self.taught_examples()
+        if not train:
+            raise BadData("No labelled example is for training, so there is no label to doubt.")
+        with self._index_folder() as folder:
+            found = doubts(
+                classifier,
+                train,
+                signs=signs,
+                folder=folder if classifier.lasting else None,
+                seed=seed,
+                progress=progress,
+                cancelled=cancelled,
+            )
+        if classifier.lasting:
+            known = self.table.find([one.example for one in found])
+            self.doubt_table.keep(classifier.revision, [(*known[one.example], one) for one in found])
+        return found
+
     # -- fixing
 
     def mend(
@@ -555,13 +933,16 @@ class Project(Records):
         train, validation, sets = self._divided(on or {})
         flips = {id_: stored.flip for id_, stored in self.flip_table.some(by_flip(feedback)).items()}
         tested = [example for examples in sets.values() for example in examples]
-        work = Round(before, train, validation, feedback, dict(training or {}), flips, tested)
+        work = Round(before, train, validation, feedback, dict(training or {}), flips, tested=tested)
         work.check(runs[0])
+        if any("neighbour_rating" in _REGISTRY[run.fix].facts["reads"] for run in runs):
+            work = replace(work, copies=self._copies_for(people, follow))
         self.keep_setting("expectations", list(expectations))
         verifying = sum(map(len, sets.values())) * (len(runs) + 4)
         weights = [work.passes(runs[0]), len(self.examples), *map(work.passes, runs[1:]), verifying]
         shares = Shares(follow.progress, weights)
-        what = (before.revision, [one.id for one in feedback], work.training, [asdict(run) for run in runs])
+        texts = [(one.id, one.label) for one in work.copies]
+        what = (before.revision, [one.id for one in feedback], work.training, [asdict(run) for run in runs], texts)
         with checkpoints(self.folder / _CHECKPOINTS, *what) as folder:
             first = work.mend(runs[0], folder, follow, shares.next())
             assert first is not None  # the one that counts is made, or raises
@@ -760,11 +1141,16 @@ class Project(Records):
 
     def _taught(self, revision: Revision) -> list[Feedback]:
         """The feedback that a revision was taught, as far as it stands; of one that was taught none, what is usable."""
-        standing = self.log.opinions(kinds=("word_vote", "relabel", "flip_rating", "ruling"))
+        standing = self.log.opinions(kinds=USABLE)
         return [one for one in standing if one.id in revision.feedback] or self.usable_feedback()
 
     def __repr__(self) -> str:
         return f"Project({self.name!r}, {self.table.count()} examples, {len(self.revisions)} revisions)"
+
+
+def _named(example: Example) -> _Named:
+    """What tells an example that is traced from others: two texts may have the same id."""
+    return example.id, example.text_hash, example.label
 
 
 def _described(entry: Entry, check: Callable[[Entry], None]) -> Method:
@@ -777,6 +1163,66 @@ def _described(entry: Entry, check: Callable[[Entry], None]) -> Method:
     told = describe(entry)
     plain = (told["name"], told["summary"], tuple(told["needs"]), told["paper"], told["random"])
     return Method(*plain, tuple(map(_option, entry.options)), not unusable, unusable)
+
+
+def _stays(stored: StoredCopy, recipe: Recipe, source: Example, replaces: bool) -> bool:
+    """Whether a copy stays when others are made in this way; one under a label that was corrected since does not."""
+    if stored.copy.label != source.label:
+        return stored.edited or stored.deleted
+    return stored.edited or not replaces or stored.copy.recipe == recipe
+
+
+def _short(there: Sequence[StoredCopy], recipe: Recipe, asked: tuple[int, Example, int], replaces: bool) -> bool:
+    """Whether copies must be made so that there are enough; those that people deleted count, for they were made."""
+    _, source, wanted = asked
+    stays = [one for one in there if _stays(one, recipe, source, replaces)]
+    return len(stays) < wanted or len(stays) < len(there)
+
+
+def _hold(folder: Path) -> int:
+    """Make a folder and hold a lock on it, so that nobody removes it; made again if that was done before it was held.
+
+    Of the indexes in it the oldest are removed, if nobody else uses the folder.
+    """
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        with suppress(BlockingIOError):  # somebody else is at it: too many are removed another time
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # what is under the name now may be another's, who holds it
+            kept = sorted(folder.glob("*"), key=lambda path: path.stat().st_mtime) if _is_at(handle, folder) else []
+            for old in kept[:-_INDEXES]:
+                shutil.rmtree(old, ignore_errors=True)
+        fcntl.flock(handle, fcntl.LOCK_SH)  # between the two locks, too, somebody may remove it
+        if _is_at(handle, folder):
+            return handle
+        os.close(handle)
+
+
+def _is_at(handle: int, folder: Path) -> bool:
+    """Whether what is open is what is under that name."""
+    try:
+        return os.path.samestat(os.fstat(handle), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a folder that no other process is using."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # another process was faster
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(handle)
 
 
 def _has_wordnet() -> bool:

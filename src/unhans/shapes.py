@@ -15,7 +15,9 @@ from unhans.jobs import Job
 from unhans.types import (
     Answer,
     Attribution,
+    Copy,
     Counterfactual,
+    Doubt,
     Edit,
     Example,
     Feedback,
@@ -24,6 +26,7 @@ from unhans.types import (
     Part,
     Prediction,
     Rationale,
+    Recipe,
     Revision,
     Risk,
     RiskChange,
@@ -662,7 +665,7 @@ class VoteUse:
 
     kind: Literal["word_vote", "relabel"]
     word: str | None
-    label: str
+    label: str | None  # None: none of the labels fits, and the example is not to be trained on
     vote: Literal["raise", "lower"] | None
     place: int | None  # of the example; None: everywhere
     people: int  # who said so
@@ -966,3 +969,216 @@ class RiskView:
     before: Risk | None  # of the revision that it was made from; None: it was not made from one
     change: RiskChange | None
     verdict: Literal["better", "worse", "same"] | None
+
+
+# -- neighbours: the training examples behind what a model says
+
+CopyId = FlipId
+
+
+@dataclass(frozen=True)
+class NewTrace:
+    """Look for the training examples behind some examples: hand-picked places, or some that are chosen."""
+
+    method: Name = "projected_gradients"
+    options: dict[str, OptionValue] | None = None
+    places: Annotated[tuple[Position, ...], Field(min_length=1, max_length=1000)] | None = None  # hand-picked
+    anchors: Annotated[int, Field(ge=1, le=1000, strict=True)] = 5  # how many to choose, where none are picked
+    wrong: bool = True  # only among those that are predicted wrong
+    split: Name | None = None  # None: all but the training split
+    heuristic: Name | None = None  # only among those that have this pattern
+    heuristic_options: dict[str, OptionValue] | None = None
+    of: Literal["label", "prediction"] = "label"
+    top: Annotated[int, Field(ge=1, le=50, strict=True)] = 10
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+
+
+class AnchorQuery(BaseModel):
+    """A page of anchors, the examples that were traced: the query of `GET anchors`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    revision: Name | None = None  # None: the one in use
+    waiting: bool | None = None  # some of their neighbours are not rated by me yet
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+@dataclass(frozen=True)
+class AnchorRow:
+    """An example that was traced, in a list."""
+
+    place: int
+    id: str
+    snippet: str
+    label: str | None  # the given one
+    predicted: str | None
+    neighbours: int  # helpful ones that can be rated
+    rated: int  # of them, by me
+    heuristics: tuple[str, ...]  # patterns that it has
+
+
+@dataclass(frozen=True)
+class AnchorPage:
+    """Some anchors and where to go on."""
+
+    items: tuple[AnchorRow, ...]
+    next: str | None
+    total: int
+    pairs: int  # neighbours of all anchors that can be rated
+    rated: int  # of them, by me
+
+
+@dataclass(frozen=True)
+class NeighbourView:
+    """A training example beside an anchor, with what people say of the two."""
+
+    place: int  # of the training example
+    rank: int  # from 1
+    score: float  # positive helped
+    example: Example
+    taught: str | None  # the label that the revision was taught it with, maybe a corrected one; None: none
+    text_hash: str  # of the training example: a rating of the two is sent with this one
+    prediction: Prediction | None
+    heuristics: tuple[str, ...]  # patterns that both have
+    mine: Opinion | None  # my rating of the two
+    others: tuple[Opinion, ...]  # everybody else's, where I may see them
+    relabelled: Opinion | None  # what I said of its label
+    copies: int  # made of it so far; where I may not see others' answers, as many as mine ask for at most
+
+
+@dataclass(frozen=True)
+class AnchorView:
+    """All that the screen Neighbours shows about one anchor."""
+
+    place: int
+    example: Example
+    text_hash: str
+    prediction: Prediction | None
+    heuristics: tuple[str, ...]
+    label: str  # the label that was traced
+    recipe: Recipe
+    notes: tuple[str, ...]
+    helpful: tuple[NeighbourView, ...]
+    harmful: tuple[NeighbourView, ...]
+    stale: str | None  # why it no longer fits: another text, an older revision; None: it fits
+    previous: int | None  # anchors
+    following: int | None
+
+
+@dataclass(frozen=True)
+class NeighbourOffer:
+    """The ways to look for training examples, to choose anchors and to make copies."""
+
+    methods: tuple[Method, ...]  # influences
+    heuristics: tuple[Method, ...]
+    augmentations: tuple[Method, ...]
+    doubts: tuple[Method, ...]
+    copies_per_point: int  # copies that one point of similarity makes in this project
+    cannot: str  # why nothing can be traced; empty: it can
+    cannot_doubt: str  # why no label can be doubted; empty: it can
+
+
+@dataclass(frozen=True)
+class NewCopies:
+    """Make copies of the training examples that people rated: of all, or of some places."""
+
+    method: Name = "synonyms"
+    options: dict[str, OptionValue] | None = None
+    copies_per_point: Annotated[int, Field(ge=1, le=50, strict=True)] | None = None  # the project's, by managers
+    places: Annotated[tuple[Position, ...], Field(min_length=1, max_length=1000)] | None = None  # training examples
+    check: Literal["none", "model", "language_model"] = "model"  # whether the label still holds
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+
+
+class CopyQuery(BaseModel):
+    """A page of copies: the query of `GET copies`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    place: Annotated[int, Field(ge=0, lt=1_000_000)] | None = None  # of the training example
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+@dataclass(frozen=True)
+class CopyView:
+    """A copy beside the training example it was made from."""
+
+    id: str
+    place: int  # of the training example
+    original: Example
+    copy: Copy
+    edited: bool  # by hand
+    by: str
+    at: str
+    stale: str | None  # why it is not trained on: its source changed, or is not rated any more; None: it is
+
+
+@dataclass(frozen=True)
+class CopyPage:
+    """Some copies and where to go on."""
+
+    items: tuple[CopyView, ...]
+    next: str | None
+    total: int
+    sources: int  # training examples that have copies
+    doubtful: int  # copies whose label may not hold, as the check says
+
+
+@dataclass(frozen=True)
+class CopyChange:
+    """A copy rewritten by hand."""
+
+    seen: Name  # the `at` of the copy as I saw it: somebody else may have changed it since
+    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
+    pair: Annotated[str, StringConstraints(max_length=20_000)] | None = None
+
+
+# -- label errors
+
+
+@dataclass(frozen=True)
+class NewDoubts:
+    """Rank the training examples by how likely their label is wrong."""
+
+    signs: Annotated[tuple[Name, ...], Field(min_length=1, max_length=10)] | None = None  # None: the default ones
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+
+
+class DoubtQuery(BaseModel):
+    """A page of training examples, the most doubtful first: the query of `GET doubts`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    revision: Name | None = None  # None: the one in use
+    label: Name | None = None  # only with this given label
+    waiting: bool | None = None  # not judged by me yet
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+@dataclass(frozen=True)
+class DoubtView:
+    """A training example whose label may be wrong."""
+
+    place: int
+    rank: int  # from 1, among all that were looked at
+    example: Example
+    text_hash: str
+    prediction: Prediction | None
+    doubt: Doubt
+    mine: Opinion | None  # what I said of its label
+    others: tuple[Opinion, ...]  # where I may see them
+    stale: str | None
+
+
+@dataclass(frozen=True)
+class DoubtPage:
+    """Some doubts and where to go on."""
+
+    items: tuple[DoubtView, ...]
+    next: str | None
+    total: int
+    judged: int  # by me
+    recipe: Recipe | None  # None: nobody has looked yet

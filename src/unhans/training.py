@@ -98,6 +98,7 @@ def fit(
     judge: Judge | None = None,
     frozen_pieces: Sequence[int] = (),
     lora: int = 0,
+    one_label: bool = False,
     checkpoints: str | Path | None = None,
     key: str = "",
     watch: Watch | None = None,
@@ -107,13 +108,14 @@ def fit(
     `extra_loss(classifier, batch)` is added to the task's loss; None from it means nothing to add. `vary` changes the
     examples anew at every step; the embeddings of `frozen_pieces` stay as they are. With `validation`, the epoch with
     the best accuracy there is kept, or with the best score that `judge` gives. With `lora`, only low-rank additions of
-    that rank and the head are trained, and merged into the weights at the end. With `checkpoints`, a killed run goes on
-    where it stopped; `key` tells apart runs that differ in what is not data, such as the extra loss.
+    that rank and the head are trained, and merged into the weights at the end. Texts of one label alone are refused,
+    unless `one_label` says that they are meant. With `checkpoints`, a killed run goes on where it stopped; `key` tells
+    apart runs that differ in what is not data, such as the extra loss.
     """
     schedule, watch = schedule or Schedule(), watch or Watch()
     classifier.require({"train"}, "Training")
     labelled = [example for example in train if example.label is not None]
-    _check_labels(classifier, labelled)
+    _check_labels(classifier, labelled, 1 if one_label else 2)
     student = classifier.clone()
     if lora:
         add_adapters(student.model, lora, seed=schedule.seed)
@@ -363,13 +365,13 @@ def similar_lengths(lengths: Sequence[int], batch_size: int, rng: np.random.Gene
     return [batches[number] for number in rng.permutation(len(batches))]
 
 
-def _check_labels(classifier: Classifier, labelled: Sequence[Example]) -> None:
+def _check_labels(classifier: Classifier, labelled: Sequence[Example], least: int) -> None:
     counts = Counter(str(example.label) for example in labelled)
     if strange := sorted(counts.keys() - set(classifier.labels)):
         raise BadData(
             f"The data has a label {strange[0]!r} that the model lacks. The model has: {', '.join(classifier.labels)}."
         )
-    if len(counts) < 2:
+    if len(counts) < least:
         only = (
             f"all {len(labelled)} labelled examples are {next(iter(counts))!r}" if counts else "no example has a label"
         )

@@ -401,12 +401,61 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """The training examples behind one prediction, strongest first."""
+    """The training examples behind what a model says of one text.
+
+    `helpful` ones lowered the loss of `label`: without them the model would say it less surely. `harmful` ones raised
+    it. Both strongest first.
+    """
 
     example: str
-    neighbours: tuple[Neighbour, ...]
+    label: str  # the given one, or the predicted one: see the recipe
+    helpful: tuple[Neighbour, ...]
+    harmful: tuple[Neighbour, ...]
     recipe: Recipe
     revision: str
+    notes: tuple[str, ...] = ()  # how far the method converged, what it left out
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A rewritten training text, under the label of the one it was made from."""
+
+    source: str  # id of the training example
+    text: str
+    pair: str | None
+    label: str
+    recipe: Recipe
+    label_kept: float | None = None  # how sure a check is that the label still holds, 0 to 1; None: not checked
+
+    @property
+    def id(self) -> str:
+        """The same for the same words made from the same example."""
+        told = repr((self.source, self.text, self.pair))
+        return hashlib.blake2b(told.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+    @property
+    def example(self) -> Example:
+        """As an example to train on."""
+        return Example(f"{self.source} {self.id}", self.text, self.pair, self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """How likely one training example has the wrong label, among all: 0 surely right, 1 the first to look at.
+
+    `signs` are the ranks that each way of looking gives it, on the same scale.
+    """
+
+    example: str
+    label: str  # the given one
+    suggested: str  # what the model and the neighbours would call it
+    score: float
+    signs: tuple[tuple[str, float], ...]
+    recipe: Recipe
+    revision: str
+
+    def __post_init__(self) -> None:
+        _finite("score", (self.score, *(value for _, value in self.signs)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,7 +507,7 @@ class Relabel:
     """What is the right label?"""
 
     example: str
-    label: str
+    label: str | None  # None: none of the labels fits, and the example is not to be trained on
     kind: Literal["relabel"] = "relabel"
 
 
@@ -864,6 +913,8 @@ NOUNS = (
     Rationale,
     Counterfactual,
     Influence,
+    Copy,
+    Doubt,
     Feedback,
     Revision,
     Report,

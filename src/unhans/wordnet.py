@@ -100,6 +100,26 @@ class WordNet:
         near = [(sense, other) for sense in own for other in self._similar(self._meaning(sense.part, sense.offset))]
         return self._written(word, same, near)
 
+    def same_meaning(self, word: str, senses: int = 3) -> dict[str, str]:
+        """Only words that share a meaning, and no similar ones: their bases, those of the commonest senses first.
+
+        The senses are those of what the word most often is: "dog" is a noun here. With each base comes how it is
+        written in the form of the word, so that forms of one word ("dog", "dogs") can be given the same new one.
+        """
+        every = self.senses(word)
+        own = [sense for sense in every if sense.part == every[0].part][:senses]
+        found: dict[str, str] = {}
+        for sense in own:
+            for other in self._meaning(sense.part, sense.offset).words:
+                written = self._written(word, [(sense, other)], [])
+                if written and other not in {one.base for one in own}:
+                    found.setdefault(other, written[0])
+        return found
+
+    def base(self, word: str) -> str:
+        """The base of the word in its commonest sense; the plain word where WordNet does not have it."""
+        return next((sense.base for sense in self.senses(word)), _plain(word))
+
     def antonyms(self, word: str, senses: int = 3) -> list[str]:
         """Words that can mean the opposite, in the same form: direct ones, those of a similar word, and similar ones.
 
@@ -289,6 +309,11 @@ class WordNet:
 def open_wordnet(folder: str | Path = "") -> WordNet:
     """The WordNet in a folder; without one, where UNHANS_WORDNET says or Debian puts it. Read once, then kept."""
     return _opened(str(folder) or os.environ.get(VARIABLE, "") or USUAL)
+
+
+def kind_of_small(word: str) -> str | None:
+    """What a word is that only holds a sentence together (determiner, pronoun, negation, ...); None for all others."""
+    return _SMALL.get(_plain(word))
 
 
 def tag(words: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,12 +13,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from unhans.accounts import Accounts
 from unhans.archives import unpack_model
 from unhans.artefacts import hidden_name
 from unhans.attributions import attribution, check_usable
+from unhans.augmentations import augmentation
 from unhans.counterfactuals import counterfactual, search_settings
 from unhans.data import Corpus, columns_of, read
 from unhans.errors import BadData, BadModel, Cancelled, UnhansError, Unsupported
+from unhans.influences import influence
 from unhans.jobs import Handle
 from unhans.loading import load
 from unhans.mending import Follow
@@ -32,10 +36,13 @@ from unhans.shapes import (
     LossCurve,
     LossPoint,
     NewComparison,
+    NewCopies,
+    NewDoubts,
     NewExport,
     NewFix,
     NewFlips,
     NewJob,
+    NewTrace,
     PlanReport,
     ProjectPlan,
 )
@@ -150,6 +157,79 @@ def _chosen_words(
         chosen |= {"editable": masks} if asked.edits_in == "rationale" else {}
         chosen |= {"reads": masks} if asked.reads_in == "rationale" else {}
     return chosen
+
+
+def trace(handle: Handle) -> dict[str, Any]:
+    """Look for the training examples behind some examples; what was traced like this before takes no time."""
+    asked = TypeAdapter(NewTrace).validate_python(handle.job.options)
+    leads = _manages(handle)
+    with _project(handle) as project:
+        entry = influence[asked.method]
+        _check_kept(project)
+        options: dict[str, Any] = dict(entry.settings(asked.options or {}))
+        handle.step(f"Looking at the training examples with {entry.name}")
+        found = project.trace(
+            project.table.some(asked.places) if asked.places is not None else None,
+            entry.name,
+            anchors=asked.anchors,
+            wrong=asked.wrong,
+            split=asked.split,
+            heuristic=asked.heuristic,
+            heuristic_options=asked.heuristic_options,
+            of=asked.of,
+            top=asked.top,
+            seed=asked.seed,
+            by=handle.job.by,
+            leads=leads,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+            **options,
+        )
+        places = project.table.find([one.example for one in found])
+        return {
+            "traced": len(found),
+            "places": [places[one.example][0] for one in found][:_IDS],
+            "neighbours": sum(len(one.helpful) for one in found),
+        }
+
+
+def copies(handle: Handle) -> dict[str, Any]:
+    """Make copies of training examples that people rated."""
+    asked = TypeAdapter(NewCopies).validate_python(handle.job.options)
+    manages = _manages(handle)
+    with _project(handle) as project:
+        entry = augmentation[asked.method]
+        options: dict[str, Any] = dict(entry.settings(asked.options or {}))
+        if "language_model" in entry.asks or asked.check == "language_model":
+            handle.step("Preparing a language model of the project's own texts")
+            project.language_model(progress=handle.progress, cancelled=handle.cancelled)
+        handle.step(f"Making copies with {entry.name}")
+        found = project.augment(
+            project.table.some(asked.places) if asked.places is not None else None,
+            entry.name,
+            copies_per_point=asked.copies_per_point if manages else None,
+            check=asked.check,
+            seed=asked.seed,
+            by=handle.job.by,
+            replaces=manages,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+            **options,
+        )
+        told = Counter(one.source for one in found)
+        if not manages:  # more would tell what others said
+            told &= Counter(project.copies_wanted([handle.job.by]))
+        return {"copies": told.total(), "sources": len(told)}
+
+
+def doubts(handle: Handle) -> dict[str, Any]:
+    """Rank the training examples by how doubtful their labels are."""
+    asked = TypeAdapter(NewDoubts).validate_python(handle.job.options)
+    with _project(handle) as project:
+        _check_kept(project)
+        handle.step("Looking for doubtful labels")
+        found = project.doubts(asked.signs, seed=asked.seed, progress=handle.progress, cancelled=handle.cancelled)
+        return {"doubts": len(found), "suspicious": sum(one.suggested != one.label for one in found)}
 
 
 def words(handle: Handle) -> dict[str, Any]:
@@ -283,6 +363,9 @@ HANDLERS: dict[str, Callable[[Handle], Any]] = {
     "explain": explain,
     "words": words,
     "flips": flips,
+    "trace": trace,
+    "copies": copies,
+    "doubts": doubts,
     "fix": fix,
     "compare": compare,
     "export": export,
@@ -340,6 +423,13 @@ def _project(handle: Handle) -> Iterator[Project]:
         handle.step("Loading the model")
         project.describe_methods()
         yield project
+
+
+def _manages(handle: Handle) -> bool:
+    """Whether the job is of somebody who runs the project: what others ask for does not replace what everybody sees."""
+    with _workspace(handle) as workspace:
+        user = Accounts(workspace.store).get(handle.job.by)
+    return user is not None and user.may_manage(handle.job.project or "")
 
 
 def _check_kept(project: Project) -> None:

@@ -151,11 +151,11 @@ def trained_on(train, ratings, flips, training=None, **how):
     return len(steps)
 
 
-def test_copies_say_how_often_a_flip_is_trained_on():
+def test_times_say_how_often_a_flip_is_trained_on():
     train = shortcut.texts()[:12]
     flips, ratings = against_the_cue(train, 3)
-    for copies in (1, 4):
-        assert trained_on(train, ratings, flips, copies=copies) == 12 + 3 * copies
+    for times in (1, 4):
+        assert trained_on(train, ratings, flips, times=times) == 12 + 3 * times
 
 
 def test_a_flip_of_a_held_out_text_is_not_trained_on():
@@ -217,7 +217,7 @@ def test_what_cannot_be_trained_on_is_refused_with_the_reason():
             mend(shortcut.classifier(), train, ratings, fix=FIX, flips=[one])
     with pytest.raises(BadData, match="'great', which the model lacks"):
         mend(shortcut.classifier(), train, [rate(one, 5, "great")], fix=FIX, flips=[one])
-    for options in ({"least": 0.5}, {"least": 6}, {"copies": 0}):
+    for options in ({"least": 0.5}, {"least": 6}, {"times": 0}):
         with pytest.raises(BadOption):
             mend(shortcut.classifier(), train, [rate(one, 5)], fix=FIX, flips=[one], **options)
 

@@ -85,6 +85,21 @@ def test_corrected_labels_are_learned():
     assert made.touched == len(turned)
 
 
+def test_texts_that_no_label_fits_are_trained_without():
+    train = shortcut.texts()[:12]
+    asked = [correction(e.id, None) for e in train[:4]] + [correction(train[4].id, "positive")]
+    steps = []
+    watch = Watch(on_step=lambda *step: steps.append(step))
+    training = {"epochs": 1, "batch_size": 1}
+    made = mend(tiny.transformer(), train, asked, fix="relabel", training=training, watch=watch)
+    assert len(steps) == 8
+    assert made.touched == 5
+    assert set(made.used) == {one.id for one in asked}
+    everything = [correction(e.id, None) for e in train]
+    with pytest.raises(BadData, match=r"every training example .* Nothing was trained"):
+        mend(tiny.transformer(), train, everything, fix="relabel", training=training)
+
+
 def test_a_tie_between_people_teaches_nothing_and_a_majority_does():
     train = shortcut.texts()
     tie = [vote(), vote(CUE, "raise", author="bob")]

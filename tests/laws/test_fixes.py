@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +14,12 @@ from shortcut import CUE, correction, vote
 from unhans.attributions import attribute
 from unhans.errors import BadData, BadOption, Unsupported
 from unhans.fixes import TRAINING, fix, mend
-from unhans.types import Counterfactual, Edit, Example, Feedback, FlipRating, Prediction, Recipe
+from unhans.types import Copy, Counterfactual, Edit, Example, Feedback, FlipRating, NeighbourRating, Prediction, Recipe
 
 FIXES = [entry.name for entry in fix]
 OF_WORDS = [entry.name for entry in fix if "word_vote" in entry.facts["reads"]]
 OF_FLIPS = [entry.name for entry in fix if "flip_rating" in entry.facts["reads"]]
+OF_NEIGHBOURS = [entry.name for entry in fix if "neighbour_rating" in entry.facts["reads"]]
 RAISING = ["explanation_regularisation", "occlusion_regularisation"]
 # these make the word count less by what they do; dropping it now and then only makes the model able to do without it
 SURE = [name for name in OF_WORDS if name != "word_dropout"]
@@ -31,12 +33,14 @@ def feedback_for(name, examples):
 
 
 def answer_for(name, example, word=CUE):
-    """Feedback of the kind that a fix reads: on a word everywhere, on a flip of an example, on an example's label."""
+    """Feedback of the kind that a fix reads: on a word everywhere, or on a flip, neighbour or label of an example."""
     if name in OF_WORDS:
         return vote(word)
-    if name not in OF_FLIPS:
+    if name not in OF_FLIPS + OF_NEIGHBOURS:
         return correction(example, "positive")
     says = FlipRating(flip_of(example).id, 4, 5, 2, "positive")
+    if name in OF_NEIGHBOURS:
+        says = NeighbourRating("anchor", example, 4)
     return Feedback(f"ann {example}", says, "ann", "2026-01-01T00:00:00Z", "r")
 
 
@@ -47,11 +51,17 @@ def flip_of(example):
     return Counterfactual(example, (Edit(0, "the", "a"),), "a soup, cold", None, before, after, recipe)
 
 
+def copy_of(example):
+    """A copy of an example, under its label."""
+    recipe = Recipe("augmentations", "synonyms")
+    return Copy(example.id, f"{example.text} anew {example.id}", example.pair, example.label, recipe)
+
+
 def mended(classifier, train, feedback, **how):
-    """`mend` with flips of all training texts, and of one that is not among them."""
-    return mend(
-        classifier, train, feedback, flips=[flip_of(id_) for id_ in (*(e.id for e in train), "not there")], **how
-    )
+    """`mend` with flips and copies of all training texts, and of one that is not among them."""
+    texts = [*train, Example("not there", "soup", label="positive")]
+    flips, copies = [flip_of(e.id) for e in texts], [copy_of(e) for e in texts]
+    return mend(classifier, train, feedback, flips=flips, copies=copies, **how)
 
 
 def fingerprint(classifier):
@@ -192,6 +202,7 @@ def test_a_fix_says_what_it_is_and_its_recipe_says_all_that_was_set(name):
     assert entry.facts["cost"] >= 1
     assert all(option.help for option in entry.options)
     assert not {option.name for option in entry.options} & {option.name for option in TRAINING}
+    assert not {option.name for option in entry.options} & set(inspect.signature(mend).parameters)
     made = mended(shortcut.classifier(), train, feedback_for(name, train), fix=name, training={"epochs": 0}, seed=5)
     assert made.recipe == Recipe("fixes", name, made.recipe.options, 5)
     assert dict(made.recipe.options)["epochs"] == 0

@@ -24,6 +24,7 @@ import tiny
 import unhans.server
 from databases import KINDS
 from flipped import rewritten
+from neighbouring import copied, traced
 from served import OTHER, OURS, PASSWORD, Site, dump, new_folder, new_key, serve
 from unhans import __version__
 from unhans.accounts import Throttle
@@ -249,6 +250,12 @@ def requests(site: Site) -> list[tuple[str, str, str, Any]]:
     hunt = {"method": "hotflip", "options": {"candidates": "5"}, "search": {"protected": "x"}, "target": "positive"}
     hunt |= {"places": [0], "start": [{"position": 0, "old": word, "new": "x"}], "edits_in": "rationale"}
     hunt |= {"attribution": "leave_one_out", "rationale": "top_share"}
+    traced(records, 1, (0,))
+    similar = {"kind": "neighbour_rating", "anchor": records.table.at(1).id, "train": example.id, "similar": 1}
+    search = {"method": "lissa", "options": {"depth": "5"}, "places": [1], "of": "label"}
+    chosen = {"split": "test", "heuristic": "contains_word", "heuristic_options": {"word": "a"}}
+    copy = copied(records, 0, "a copy to be attacked")
+    copies = {"method": "word_dropout", "options": {"share": "0.1"}, "places": [0], "check": "model"}
     plan = {"model": "0" * 32, "data": "0" * 32, "title": "x", "labels": {"a": "b"}}
     columns = dict.fromkeys(("text", "pair", "label", "group", "split", "id"), "x")
     return [
@@ -289,6 +296,16 @@ def requests(site: Site) -> list[tuple[str, str, str, Any]]:
         ("GET", f"{P}/risk", "params", {"revision": "r0", "width": "0.5"}),
         ("GET", f"{P}/examples/0/flips", "params", filters | {"explained": explained, "rationale": "spans"}),
         ("GET", f"{P}/examples/0/flips", "params", {"revision": "r0", "sort": "order"}),
+        ("POST", f"{P}/feedback", "json", {"key": key, "says": similar} | common),
+        ("GET", f"{P}/anchors", "params", {"revision": "r0", "waiting": "true", "cursor": "WzAuMCwgMF0"}),
+        ("GET", f"{P}/anchors/1", "params", {"revision": "r0"}),
+        ("POST", f"{P}/anchors", "json", search),
+        ("POST", f"{P}/anchors", "json", chosen),
+        ("GET", f"{P}/copies", "params", {"place": "0", "cursor": "WzAuMCwgMF0"}),
+        ("POST", f"{P}/copies", "json", copies),
+        ("PATCH", f"{P}/copies/{copy.id}", "json", {"seen": "x", "text": "x", "pair": "x"}),
+        ("GET", f"{P}/doubts", "params", {"revision": "r0", "label": "positive", "cursor": "WzAuMCwgMF0"}),
+        ("POST", f"{P}/doubts", "json", {"signs": ["low_confidence"]}),
     ]
 
 
@@ -305,6 +322,8 @@ NAMED = (
     ("GET", f"{P}/exports/SLOT.zip"),
     ("GET", f"{P}/flips/SLOT"),
     ("GET", f"{P}/examples/SLOT/flips"),
+    ("GET", f"{P}/anchors/SLOT"),
+    ("DELETE", f"{P}/copies/SLOT"),
 )
 
 

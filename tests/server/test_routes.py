@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from flipped import rewritten
+from neighbouring import copied, traced
 from served import OTHER, OURS, PASSWORD, ROLES, Site, dump, new_key
 from unhans.types import Report
 
@@ -122,6 +123,23 @@ def a_flip(site: Site) -> dict[str, Any]:
     return {"path": {"id": rewritten(site.workspace.records(OURS), 0).id}}
 
 
+def an_anchor(site: Site) -> dict[str, Any]:
+    traced(site.workspace.records(OURS), 1, (0, 2))
+    return {"path": {"place": 1}}
+
+
+def a_copy(site: Site) -> dict[str, Any]:
+    """With the moment at which it was made, as whoever changes it has seen it."""
+    records = site.workspace.records(OURS)
+    made = copied(records, 0, f"a copy {new_key()}")
+    change = {"seen": records.copy_table.one(made.id).at, "text": "another copy"}
+    return {"path": {"id": made.id}, "json": change}
+
+
+def a_copy_to_delete(site: Site) -> dict[str, Any]:
+    return {"path": a_copy(site)["path"]}
+
+
 def new_password(site: Site) -> dict[str, Any]:
     return {"json": {"old": PASSWORD, "new": PASSWORD}}
 
@@ -184,6 +202,16 @@ ROUTES: dict[tuple[str, str], tuple[tuple[int, ...], Asked]] = {
     ("GET", f"{P}/flips/{{id}}"): (MEMBER, a_flip),
     ("GET", f"{P}/risk"): (MEMBER, nothing),
     ("GET", f"{P}/examples/{{place}}/flips"): (MEMBER, lambda site: {"path": {"place": 0}}),
+    ("GET", f"{P}/neighbours/methods"): (MEMBER, nothing),
+    ("GET", f"{P}/anchors"): (MEMBER, nothing),
+    ("POST", f"{P}/anchors"): (MANAGER, with_json()),
+    ("GET", f"{P}/anchors/{{place}}"): (MEMBER, an_anchor),
+    ("GET", f"{P}/copies"): (MEMBER, nothing),
+    ("POST", f"{P}/copies"): (MANAGER, with_json(method="word_dropout")),
+    ("PATCH", f"{P}/copies/{{id}}"): (MANAGER, a_copy),
+    ("DELETE", f"{P}/copies/{{id}}"): ((401, 404, 403, 404, 204, 204), a_copy_to_delete),
+    ("GET", f"{P}/doubts"): (MEMBER, nothing),
+    ("POST", f"{P}/doubts"): (MANAGER, with_json()),
     ("POST", f"{P}/jobs"): (MANAGER, with_json(kind="predict")),
     ("GET", "/api/jobs"): (SIGNED_IN, nothing),
     ("GET", "/api/jobs/{id}"): (MEMBER, a_job("queued")),

@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from neighbouring import copied, doubted, traced
 from served import ADDRESS, OURS, Site
 
 CHECKED = [
@@ -57,6 +58,8 @@ def explore(site: Site, who: str, mode: GenerationMode, examples: int) -> int:
                 names["project"] = OURS  # others are refused before anything is read
             if "id" in names and "jobs" in case.path:
                 names["id"] = jobs[sent % len(jobs)].id
+            if "place" in names and "anchors" in case.path and mode is GenerationMode.POSITIVE:
+                names["place"] = 1  # others were not traced
             case.path_parameters = names
             asked = case.as_transport_kwargs()
             if "data" in asked:
@@ -77,6 +80,10 @@ def explore(site: Site, who: str, mode: GenerationMode, examples: int) -> int:
 def prepare(site: Site) -> None:
     for kind in ("predict", "explain", "words"):
         site.workspace.jobs.add(kind, project=OURS, by="ann", options={"kind": kind})
+    records = site.workspace.records(OURS)
+    traced(records, 1, (0, 2), (4,))
+    copied(records, 0, "a copy")
+    doubted(records, 0, 2, 4)
 
 
 @pytest.mark.parametrize("who", ["root", "ann"])

@@ -78,7 +78,20 @@ def test_a_screen_is_accessible_in_both_themes_wide_and_narrow(name: str, stage:
 
 
 @pytest.mark.parametrize(
-    "name", ["home", "examples", "words", "flips", "fix", "before-after", "revisions", "team", "settings"]
+    "name",
+    [
+        "home",
+        "examples",
+        "words",
+        "flips",
+        "neighbours-pair",
+        "label-errors",
+        "fix",
+        "before-after",
+        "revisions",
+        "team",
+        "settings",
+    ],
 )
 def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]
@@ -106,7 +119,8 @@ def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["examples-menu", "examples-keys", "examples-note", "flips-keys", "before-after-dialog", "tour"]
+    "name",
+    ["examples-menu", "examples-keys", "examples-note", "flips-keys", "neighbours-keys", "before-after-dialog", "tour"],
 )
 def test_escape_closes_what_is_open_and_focus_returns(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]

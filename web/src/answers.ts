@@ -111,6 +111,7 @@ export function questionOf(vote: Pick<WordVote, "word" | "label" | "example" | "
 /** The same for any answer that this page gives. */
 export function questionOfAnswer(says: Answer): string {
   if (says.kind === "flip_rating") return JSON.stringify([says.kind, says.counterfactual]);
+  if (says.kind === "neighbour_rating") return JSON.stringify([says.kind, says.anchor, says.train]);
   return says.kind === "word_vote" ? questionOf(says) : JSON.stringify([says.kind, "example" in says ? says.example : null]);
 }
 
@@ -128,7 +129,9 @@ export function inWords(says: Answer): string {
     case "review":
       return says.state;
     case "relabel":
-      return `label ‘${says.label}’`;
+      return says.label === null ? "no label fits" : `label ‘${says.label}’`;
+    case "neighbour_rating":
+      return `similarity ${says.similar} of 5`;
     case "flip_rating":
       return `rated ${[says.plausible, says.meaningful, says.agrees].map((one) => one ?? "n/a").join(", ")}`;
     default:

@@ -1,7 +1,7 @@
 /** Every call to the server, typed. The only file that knows addresses; they are relative, so any proxy path works. */
 import type {
-  DataProblems, ExamplePage, ExampleView, ExchangeFormat, Export, Feedback, Filter, FixOffer, FlipChart, FlipDesk, FlipOffer, FlipPage, FlipView, History, Home, Imported, Invite, Job,
-  LossCurve, Me, Method, NewComparison, NewExport, NewFeedback, NewFix, NewFlips, NewInvite, NewJob, NextPlace, Person, PersonChange,
+  AnchorPage, AnchorView, CopyChange, CopyPage, CopyView, DataProblems, DoubtPage, ExamplePage, ExampleView, ExchangeFormat, Export, Feedback, Filter, FixOffer, FlipChart, FlipDesk, FlipOffer, FlipPage, FlipView, History, Home, Imported, Invite, Job,
+  LossCurve, Me, Method, NeighbourOffer, NewComparison, NewCopies, NewDoubts, NewExport, NewFeedback, NewFix, NewFlips, NewInvite, NewJob, NewTrace, NextPlace, Person, PersonChange,
   ProjectFacts, ProjectPlan, ProjectSettings, Publish, Report, Retraction, Revisions, RiskView, Saved, Sort, Team, Upload, WordOrder,
   WordPage, WordView,
 } from "./types";
@@ -180,6 +180,25 @@ export const api = {
   flipsAddress: (project: string, revision: string | null) => addressOf(inProject(project, "/flips/export"), { revision }),
   risk: (project: string, asked: { revision?: string | null; width?: number }, signal?: AbortSignal) =>
     ask<RiskView>(inProject(project, "/risk"), { query: asked, signal }),
+
+  neighbourMethods: (project: string) => ask<NeighbourOffer>(inProject(project, "/neighbours/methods")),
+  anchors: (project: string, asked: { revision?: string | null; waiting?: boolean; cursor?: string | null; limit?: number }, signal?: AbortSignal) =>
+    ask<AnchorPage>(inProject(project, "/anchors"), { query: asked, signal }),
+  anchor: (project: string, place: number, revision: string | null, signal?: AbortSignal) =>
+    ask<AnchorView>(inProject(project, `/anchors/${place}`), { query: { revision }, signal }),
+  trace: (project: string, what: Partial<NewTrace>) => ask<Job>(inProject(project, "/anchors"), { method: "POST", json: what }),
+  copies: (project: string, asked: { place?: number; cursor?: string | null; limit?: number }, signal?: AbortSignal) =>
+    ask<CopyPage>(inProject(project, "/copies"), { query: asked, signal }),
+  makeCopies: (project: string, what: Partial<NewCopies>) => ask<Job>(inProject(project, "/copies"), { method: "POST", json: what }),
+  changeCopy: (project: string, id: string, change: CopyChange) =>
+    ask<CopyView>(inProject(project, `/copies/${encodeURIComponent(id)}`), { method: "PATCH", json: change }),
+  deleteCopy: (project: string, id: string) => ask<void>(inProject(project, `/copies/${encodeURIComponent(id)}`), { method: "DELETE" }),
+  doubts: (
+    project: string,
+    asked: { revision?: string | null; label?: string | null; waiting?: boolean; cursor?: string | null; limit?: number },
+    signal?: AbortSignal,
+  ) => ask<DoubtPage>(inProject(project, "/doubts"), { query: asked, signal }),
+  doubt: (project: string, what: Partial<NewDoubts>) => ask<Job>(inProject(project, "/doubts"), { method: "POST", json: what }),
 
   revisions: (project: string) => ask<Revisions>(inProject(project, "/revisions")),
   publish: (project: string, revision: string, publish: Publish) =>

@@ -190,10 +190,11 @@ def _by_author(example: Example, words: Words, opinions: Iterable[Feedback]) -> 
     found = []
     for author, answers in by_author.items():
         votes = [(one.position or 0, one.label, one.vote) for one in answers if isinstance(one, WordVote)]
-        label = next((one.label for one in answers if isinstance(one, Relabel)), None)
+        right = next((one for one in answers if isinstance(one, Relabel)), None)
+        label, drop = (right.label, right.label is None) if right else (None, False)
         review = next((one for one in answers if isinstance(one, Review)), None)
         state, note = (review.state, review.note) if review else (None, "")
-        found.append(Judged(example, words, author, tuple(sorted(votes)), label, state, note))
+        found.append(Judged(example, words, author, tuple(sorted(votes)), label, drop, state, note))
     return found
 
 
@@ -208,7 +209,9 @@ def _entries(judged: Judged, labels: Collection[str] | None, revision: str, at: 
     says: list[WordVote | Relabel | Review] = []
     for position, label, vote in votes:
         says.append(WordVote(judged.words.strings[position], label, vote, example.id, position))  # type: ignore[arg-type]
-    if judged.label is not None:
+    if judged.drop and judged.label is not None:
+        raise Refused("a label is given, and that none fits.")
+    if judged.drop or judged.label is not None:
         says.append(Relabel(example.id, judged.label))
     if judged.state is not None:
         says.append(Review(example.id, judged.state, judged.note[:5000]))  # type: ignore[arg-type]
@@ -273,7 +276,7 @@ FORMATS = {
         ".csv",
         "text/csv",
         _ALL,
-        "The difference between an empty id or hash and none.",
+        "The difference between an empty id, hash or right label and none.",
         _LogCodec(log.write_csv, log.open_csv, log.entry_of_row),
     ),
     "eraser": Format(

@@ -50,6 +50,7 @@ def records(example: Example, words: Words, judged: Sequence[Judged]) -> Iterato
                 for position, for_, vote in one.votes
             ],
             "relabel": one.label,
+            "drop": one.drop,
             "state": one.state,
             "note": one.note,
         }
@@ -118,6 +119,7 @@ def judged(cells: Mapping[str, Any], find: Find) -> Iterator[Judged]:
         optional(cells.get("annotator")),
         votes,
         None if cells.get("relabel") is None else string(cells, "relabel"),
+        cells.get("drop") is True,
         state_of(cells.get("state")),
         optional(cells.get("note")),
     )

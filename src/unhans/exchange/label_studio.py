@@ -30,6 +30,7 @@ from unhans.text import Words
 from unhans.types import Example, Part
 
 _DRAFT = "draft"  # no review yet
+_NONE_FITS = "none of the labels fits"
 
 
 def labelling_config(labels: Iterable[str], *, pair: bool = False) -> str:
@@ -51,6 +52,7 @@ def labelling_config(labels: Iterable[str], *, pair: bool = False) -> str:
         "<View>\n  <Style>.htx-text{ white-space: pre-wrap; }</Style>\n"  # otherwise blanks are not counted as they are
         f"{texts}"
         f'  <Choices name="label" toName="text" choice="single">\n{choices}  </Choices>\n'
+        f'  <Choices name="drop" toName="text" choice="single">\n    <Choice value="{_NONE_FITS}"/>\n  </Choices>\n'
         f'  <Choices name="state" toName="text" choice="single">\n{states}  </Choices>\n'
         '  <TextArea name="note" toName="text" maxSubmissions="1"/>\n</View>\n'
     )
@@ -85,6 +87,7 @@ def _results(words: Words, one: Judged) -> list[dict[str, Any]]:
         found.append({**names, "type": "labels", "value": value})
     told = [
         ("label", "choices", one.label),
+        ("drop", "choices", _NONE_FITS if one.drop else None),
         ("state", "choices", one.state or _DRAFT),
         ("note", "text", one.note or None),
     ]
@@ -123,7 +126,8 @@ def _annotation(annotation: Mapping[str, Any], example: Example, words: Words) -
         words,
         _annotator(annotation.get("completed_by")),
         _votes(regions, example, words),
-        _said(chosen, "choices", lambda name: name != "state"),
+        _said(chosen, "choices", lambda name: name not in ("state", "drop")),
+        _said(chosen, "choices", lambda name: name == "drop") is not None,
         None if state == _DRAFT else state_of(state),
         _said(results, "text", lambda name: name == "note") or "",
     )

@@ -91,11 +91,14 @@ TEXT_FIELDS = {  # those that may be empty strings
     "word_vote": ("word", "label"),
     "flip_rating": ("counterfactual",),
     "neighbour_rating": ("anchor", "train"),
-    "relabel": ("example", "label"),
+    "relabel": ("example",),
     "review": ("example", "note"),
     "ruling": ("subject", "value"),
 }
-_OPEN_FIELDS = {"flip_rating": ("plausible", "meaningful", "agrees")}  # None where the question does not apply
+_OPEN_FIELDS = {  # None where the question does not apply, or no label does
+    "flip_rating": ("plausible", "meaningful", "agrees"),
+    "relabel": ("label",),
+}
 _NUMBER_COLUMNS = ("position", "plausible", "meaningful", "agrees", "similar")
 
 

@@ -40,7 +40,7 @@ def records(example: Example, words: Words, judged: Sequence[Judged]) -> Iterato
     ]
     about = {"id": example.id, "pair_start": None if example.pair is None else pair_start}
     for one in judged:
-        meta = {**about, "state": one.state, "note": one.note or None}
+        meta = {**about, "state": one.state, "note": one.note or None, "drop": one.drop}
         yield {
             "text": text,
             "meta": {name: value for name, value in meta.items() if value is not None},
@@ -85,6 +85,7 @@ def judged(cells: Mapping[str, Any], find: Find) -> Iterator[Judged]:
         optional(cells.get("_annotator_id")) or optional(cells.get("_session_id")),
         votes if state in (None, "done", state_of(meta.get("state"))) else (),  # marks that somebody rejects are void
         single(listed(cells, "accept")),
+        meta.get("drop") is True,
         state,
         optional(meta.get("note")),
     )

@@ -51,6 +51,7 @@ class Judged:
     author: str
     votes: tuple[Vote, ...] = ()
     label: str | None = None  # the right one
+    drop: bool = False  # or else that there is none
     state: str | None = None  # of the review
     note: str = ""
 

@@ -53,6 +53,7 @@ _HIGHLIGHTS = pa.schema(
         "pair": _TEXT,
         "label": _TEXT,
         "corrected": _TEXT,
+        "dropped": pa.bool_(),
         "split": _TEXT,
         "text_hash": _TEXT,
         "for_label": _TEXT,
@@ -68,8 +69,8 @@ _ABOUT = {
     "revision of the model.",
     "highlights": "a row for each example and label that votes are about (`for_label`): its words, which of them are "
     "to count more (`raised`) and which less (`lowered`), by majority; `votes` is the number of votes behind it. "
-    "`label` is the given label, `corrected` the one that most people say is right. Votes that hold everywhere are in "
-    "`feedback` only.",
+    "`label` is the given label, `corrected` the one that most people say is right, `dropped` whether they say that "
+    "none of the labels is. Votes that hold everywhere are in `feedback` only.",
 }
 
 
@@ -140,7 +141,7 @@ def _highlight_rows(opinions: Iterable[Feedback], known: dict[str, Example]) -> 
     """For each example and label, what most people say of its words; votes on another text than this do not count."""
     fresh = [one for one in opinions if _fits(one, known)]
     votes: dict[tuple[str, str | None], list[tuple[WordVote, int]]] = {}
-    corrected: dict[str, str] = {}
+    corrected: dict[str, str | None] = {}
     for one in settle(fresh)[0]:
         if isinstance(one.says, Relabel):
             corrected[one.says.example] = one.says.label
@@ -155,6 +156,7 @@ def _highlight_rows(opinions: Iterable[Feedback], known: dict[str, Example]) -> 
         yield {
             **{name: getattr(example, name) for name in ("id", "text", "pair", "label", "split", "text_hash")},
             "corrected": corrected.get(id_),
+            "dropped": id_ in corrected and corrected[id_] is None,
             "for_label": label,
             "words": list(words),
             "raised": _mask(words, said, "raise"),

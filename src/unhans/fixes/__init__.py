@@ -17,13 +17,14 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 import torch
 
+from unhans.augmentations import Seen
 from unhans.errors import BadData, BadOption
-from unhans.feedback import Settled, SettledFlip, settle, settle_flips
+from unhans.feedback import Settled, SettledFlip, SettledNeighbour, settle, settle_flips, settle_neighbours
 from unhans.model import Classifier, TransformerClassifier
 from unhans.registry import Option, Registry
 from unhans.text import Words, visible_form
 from unhans.training import Epoch, ExtraLoss, Schedule, Vary, Watch, fit
-from unhans.types import Counterfactual, Example, Feedback, Recipe, Relabel, WordVote
+from unhans.types import Copy, Counterfactual, Example, Feedback, Recipe, Relabel, WordVote
 
 On = Literal["all", "correct", "incorrect"]
 LowerOn = Annotated[On, "texts a lowering vote everywhere touches, by whether they are predicted right (XMD: all)"]
@@ -37,10 +38,10 @@ fix = Registry(
     "fixes",
     offers=(
         "classifier",  # the one to start from
-        "train",  # labelled examples: those that votes touch, and those that are replayed
+        "train",  # examples that votes touch, and those that are replayed, with the labels that people say are right
         "aims",  # what the votes ask of which word
-        "corrections",  # example id → the right label
         "rated",  # flips of the training examples, with what people's ratings of them come to
+        "copied",  # training examples that people found similar to others, with their copies
         "train_on",  # the training loop with all its settings
         "rng",
     ),
@@ -64,6 +65,8 @@ _WANTED = {
     "word_vote": "votes on words: say of some words that they should count more or less",
     "relabel": "corrected labels: say of some examples what the right label is",
     "flip_rating": "ratings of flips: say of some whether a person could have written them, and what their label is",
+    "neighbour_rating": "ratings of neighbours: say of some training examples how similar they are to the texts that "
+    "they stand behind",
 }
 
 
@@ -173,9 +176,32 @@ class Rated:
     said: SettledFlip
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The feedback behind it."""
+        return self.said.ids
+
+    @property
     def example(self) -> Example:
         """The rewritten text, without a label: what the model says of it need not be right."""
         return Example(f"{self.flip.example} {self.flip.id}", self.flip.text, self.flip.pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A training example that people rated, what they said of it beside each text, and its copies."""
+
+    example: Example
+    said: tuple[SettledNeighbour, ...]
+    copies: tuple[Copy, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The feedback behind it."""
+        return tuple(id_ for one in self.said for id_ in one.ids)
+
+
+Told = Settled | SettledFlip | SettledNeighbour
+"""What people's answers to one question come to."""
 
 
 class TrainOn(Protocol):
@@ -189,9 +215,9 @@ class TrainOn(Protocol):
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
         frozen_pieces: Sequence[int] = (),
-        heeded: Sequence[Rated] = (),
+        heeded: Sequence[Rated | Copied] = (),
     ) -> TransformerClassifier:
-        """A trained clone; `heeded` are the rated flips that are among the texts."""
+        """A trained clone; `heeded` are the rated flips, or rated examples with copies, that are among the texts."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +238,7 @@ def mend(
     *,
     fix: str = DEFAULT,
     flips: Mapping[str, Counterfactual] | Iterable[Counterfactual] = (),
+    copies: Iterable[Copy] = (),
     validation: Sequence[Example] | None = None,
     tested: Iterable[Example] = (),
     training: Mapping[str, Any] | None = None,
@@ -227,9 +254,15 @@ def mend(
     examples is held out to choose the epoch. There, words that are to count less are taken out and put in, so that an
     epoch is not chosen for the shortcut it still takes.
 
+    Whatever the fix, training examples have the labels that people say are right, and those that no label fits are
+    left out: training on what people corrected would unlearn it.
+
     `flips` are those that ratings are about; ratings of others are passed over. Only flips of training examples teach:
     those of texts that are held out, or that are not in `train`, would tell the model what it is to be tested on. So
     would flips that are word for word one of the `tested` texts, those that it will be verified on.
+
+    `copies` are those that training examples were given for being similar to texts (`augmentations.augment`). The same
+    holds for them: none of a text that is held out, none that is or looks like a tested one.
     """
     entry = _REGISTRY[fix]
     classifier.require({"train", *entry.needs}, entry.name)
@@ -237,29 +270,34 @@ def mend(
     settings = training_settings(training or {})
     recipe = Recipe("fixes", entry.name, (*entry.settings(options).items(), *settings.items()), seed)
     settled = wanted(feedback, entry.facts["reads"], entry.name)
-    labelled = [example for example in train if example.label is not None]
+    relabels = _relabels(classifier, feedback, train)
+    labelled = _corrected(train, relabels)
     watch = watch or Watch()
-    aims, corrections = _aims(classifier, settled, labelled, watch), _corrections(classifier, settled, labelled)
+    aims = _aims(classifier, settled, labelled, watch)
     rated = _rated(settled, flips, {example.id for example in labelled})
-    flipped = {one.flip.example for one in rated}
-    told = {e.id for e in labelled if e.id in corrections or aims.by("all", "all").of(e)}
-    touched = told | flipped
+    alike = _copied(settled, copies, labelled)
+    rewritten = {one.flip.example for one in rated} | {one.example.id for one in alike}
+    told = {e.id for e in labelled if aims.by("all", "all").of(e)}
+    told |= relabels.keys() if "relabel" in entry.facts["reads"] else set()
+    touched = told | rewritten
     if not touched:
         raise BadData(
             f"None of the {len(labelled):,} training examples is touched by this feedback. Nothing was trained; vote "
-            "on words that occur in them, or rate flips of them."
+            "on words that occur in them, or rate flips of them, or how similar they are to others."
         )
     rng = np.random.default_rng([seed, 1])
-    own, held_out = _divided(labelled, validation, settings, rng, flipped)
-    replayed = [e for e in own if e.id in touched or rng.random() < settings["replay"]]
+    own, held_out = _divided(labelled, validation, settings, rng, rewritten)
+    replayed = [e for e in own if e.id in touched or e.id in relabels or rng.random() < settings["replay"]]
     seen = _Watched(watch)
     loop = _Loop(settings, seed, _without_shortcut(held_out, aims, rng), checkpoints, seen.watch, repr(recipe))
-    offered = {"classifier": classifier, "train": replayed, "aims": aims, "corrections": corrections}
-    offered["rated"] = _unseen(rated, held_out, tested)
+    offered = {"classifier": classifier, "train": replayed, "aims": aims}
+    tested = list(tested)
+    offered |= {"rated": _unseen(rated, held_out, tested), "copied": _teachable(alike, own, held_out, tested)}
     made = entry(offered | {"train_on": loop, "rng": np.random.default_rng([seed, 2])}, **options)
-    taught = [one for one in settled if isinstance(one, Settled)] + [one.said for one in loop.heeded]
-    used = tuple(id_ for one in taught for id_ in one.ids)
-    return Mended(made, recipe, tuple(seen.epochs), used, len(told | {one.flip.example for one in loop.heeded}))
+    behind = (*(s for s in settled if isinstance(s, Settled)), *relabels.values(), *loop.heeded)
+    used = tuple(dict.fromkeys(id_ for one in behind for id_ in one.ids))
+    heeded = {one.flip.example if isinstance(one, Rated) else one.example.id for one in loop.heeded}
+    return Mended(made, recipe, tuple(seen.epochs), used, len(told | heeded | relabels.keys()))
 
 
 def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,20 +315,19 @@ def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def wanted(feedback: Sequence[Feedback], kinds: Sequence[str], who: str) -> list[Settled | SettledFlip]:
+def wanted(feedback: Sequence[Feedback], kinds: Sequence[str], who: str) -> list[Told]:
     """What people said that a fix can read, settled; an error if that is nothing."""
     settled, ties = settle(feedback)
-    found: list[Settled | SettledFlip] = [one for one in settled if one.says.kind in kinds]
+    found: list[Told] = [one for one in settled if one.says.kind in kinds]
     found += settle_flips(feedback) if "flip_rating" in kinds else []
+    found += settle_neighbours(feedback) if "neighbour_rating" in kinds else []
     if not found:
         tied = f" On {ties} questions as many said one thing as the other." if ties else ""
         raise BadData(f"{who} needs {' or '.join(_WANTED[kind] for kind in kinds)}.{tied} Nothing was trained.")
     return found
 
 
-def _aims(
-    classifier: Classifier, told: Sequence[Settled | SettledFlip], train: Sequence[Example], watch: Watch
-) -> Aims:
+def _aims(classifier: Classifier, told: Sequence[Told], train: Sequence[Example], watch: Watch) -> Aims:
     settled = [one for one in told if isinstance(one, Settled)]
     votes = tuple(one.says for one in settled if isinstance(one.says, WordVote))
     if strange := [vote.label for vote in votes if vote.label not in classifier.labels]:
@@ -306,19 +343,24 @@ def _aims(
     return Aims(classifier.labels, votes, right)
 
 
-def _corrections(
-    classifier: Classifier, told: Sequence[Settled | SettledFlip], train: Sequence[Example]
-) -> dict[str, str]:
-    known = {example.id for example in train}
-    settled = [one for one in told if isinstance(one, Settled)]
-    said = {one.says.example: one.says.label for one in settled if isinstance(one.says, Relabel)}
-    if strange := [label for label in said.values() if label not in classifier.labels]:
+def _relabels(classifier: Classifier, feedback: Sequence[Feedback], train: Sequence[Example]) -> dict[str, Settled]:
+    """What people say the right label of labelled training examples is, by their ids."""
+    known = {example.id for example in train if example.label is not None}
+    found = {one.says.example: one for one in settle(feedback)[0] if isinstance(one.says, Relabel)}
+    labels = [one.says.label for one in found.values()]
+    if strange := [label for label in labels if label is not None and label not in classifier.labels]:
         raise BadData(f"An example was given the label {strange[0]!r}, which the model lacks.")
-    return {id_: label for id_, label in said.items() if id_ in known}
+    return {id_: one for id_, one in found.items() if id_ in known}
+
+
+def _corrected(train: Sequence[Example], relabels: Mapping[str, Settled]) -> list[Example]:
+    """The labelled examples with the labels that people say are right, without those that no label fits."""
+    found = (replace(e, label=relabels[e.id].says.label) if e.id in relabels else e for e in train)
+    return [example for example in found if example.label is not None]
 
 
 def _rated(
-    settled: Sequence[Settled | SettledFlip],
+    settled: Sequence[Told],
     flips: Mapping[str, Counterfactual] | Iterable[Counterfactual],
     train: Collection[str],
 ) -> list[Rated]:
@@ -342,22 +384,64 @@ def _unseen(rated: Sequence[Rated], held_out: Sequence[Example], tested: Iterabl
     return [one for one in rated if one.flip.example not in ids and one.example.text_hash not in texts]
 
 
+def _copied(settled: Sequence[Told], copies: Iterable[Copy], train: Sequence[Example]) -> list[Copied]:
+    """The training examples that people rated, with their copies; an error if none of them has any."""
+    said: dict[str, list[SettledNeighbour]] = defaultdict(list)
+    for one in settled:
+        if isinstance(one, SettledNeighbour):
+            said[one.train].append(one)
+    of: dict[str, list[Copy]] = defaultdict(list)
+    for copy in copies if said else ():
+        of[copy.source].append(copy)
+    found = [Copied(e, tuple(said[e.id]), tuple(of[e.id])) for e in train if e.id in said]
+    if found and not any(one.copies for one in found):
+        raise BadData(
+            f"People rated {len(found):,} training examples, and none of them has copies. Nothing was trained; make "
+            "some with augment, and hand them in with copies=."
+        )
+    return [one for one in found if one.copies]
+
+
+def _teachable(
+    alike: Sequence[Copied], train: Sequence[Example], held_out: Sequence[Example], tested: Sequence[Example]
+) -> list[Copied]:
+    """Without copies that would tell what is tested, or that are another text's under another label, or come twice."""
+    if not alike:
+        return []
+    ids, taboo = {example.id for example in held_out}, Seen(examples=[*held_out, *tested])
+    labels: dict[str, set[str]] = defaultdict(set)  # that each text has, as a training text or as a copy
+    for example in (*train, *(copy.example for one in alike for copy in one.copies)):
+        labels[example.text_hash].add(str(example.label))
+    there = {example.text_hash for example in train}
+
+    def fits(copy: Copy, example: Example) -> bool:
+        hash_ = copy.example.text_hash
+        if copy.label != example.label or len(labels[hash_]) > 1 or hash_ in there or taboo.has(copy.example.parts):
+            return False
+        there.add(hash_)
+        return True
+
+    own = [one for one in alike if one.example.id not in ids and not taboo.has(one.example.parts)]
+    found = [replace(one, copies=tuple(copy for copy in one.copies if fits(copy, one.example))) for one in own]
+    return [one for one in found if one.copies]
+
+
 def _divided(
     labelled: list[Example],
     validation: Sequence[Example] | None,
     settings: Mapping[str, Any],
     rng: np.random.Generator,
-    flipped: Collection[str],
+    rewritten: Collection[str],
 ) -> tuple[list[Example], list[Example]]:
     """Texts to train on, and texts that choose the epoch: none if the last epoch is to be kept, or if they are few.
 
-    A text with rated flips is trained on: held out, it would take what people said of its flips with it.
+    A text with rated flips, or copies, is trained on: held out, it would take what people said of it along.
     """
     if not settings["patience"]:
         return labelled, []
     if validation is not None:
         return labelled, [example for example in validation if example.label is not None]
-    free = [number for number, example in enumerate(labelled) if example.id not in flipped]
+    free = [number for number, example in enumerate(labelled) if example.id not in rewritten]
     n = min(round(_HELD_OUT * len(labelled)), len(free))
     if n < _FEWEST:
         return labelled, []
@@ -415,7 +499,7 @@ class _Loop:
     checkpoints: str | Path | None
     watch: Watch
     key: str
-    heeded: list[Rated] = field(default_factory=list)  # what the fix says that it trains on
+    heeded: list[Rated | Copied] = field(default_factory=list)  # what the fix says that it trains on
 
     def __call__(
         self,
@@ -425,7 +509,7 @@ class _Loop:
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
         frozen_pieces: Sequence[int] = (),
-        heeded: Sequence[Rated] = (),
+        heeded: Sequence[Rated | Copied] = (),
     ) -> TransformerClassifier:
         self.heeded.extend(heeded)
         schedule = Schedule(

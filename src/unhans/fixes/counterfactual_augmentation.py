@@ -24,7 +24,7 @@ def counterfactual_augmentation(
     train_on: TrainOn,
     *,
     least: Annotated[float, "mean rating, plausible and meaningful, from which on a flip is trained on; 1 to 5"] = 3.0,
-    copies: Annotated[int, "how often each accepted flip is among the training texts"] = 1,
+    times: Annotated[int, "how often each accepted flip is among the training texts"] = 1,
 ) -> TransformerClassifier:
     """Train on with flips that people found plausible and meaningful, under the label that people gave them.
 
@@ -33,15 +33,15 @@ def counterfactual_augmentation(
     """
     if not 1 <= least <= 5:
         raise BadOption(f"least is a rating, from 1 to 5, and not {least:g}.")
-    if copies < 1:
-        raise BadOption(f"copies must be 1 or more, not {copies}; without flips there is nothing to fix.")
+    if times < 1:
+        raise BadOption(f"times must be 1 or more, not {times}; without flips there is nothing to fix.")
     lessons = accepted(rated, classifier.labels, least)
     if not lessons:
         raise BadData(
             f"None of the {len(rated):,} rated flips of training texts can be trained on: people must find one "
             f"plausible and meaningful ({least:g} or more on average), and say what its label is. Nothing was trained."
         )
-    texts = [replace(one.example, id=f"{one.example.id} {n}") for n in range(copies) for one in lessons]
+    texts = [replace(one.example, id=f"{one.example.id} {n}") for n in range(times) for one in lessons]
     return train_on(classifier, [*train, *texts], heeded=[flip for one in lessons for flip in one.behind])
 
 

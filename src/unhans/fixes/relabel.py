@@ -1,10 +1,10 @@
-"""Relabelling: train again with the labels that people corrected."""
+"""Relabelling: train again with the labels that people corrected, and without the texts that no label fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
+from unhans.errors import BadData
 from unhans.fixes import TrainOn, fix
 from unhans.model import TransformerClassifier
 from unhans.types import Example
@@ -14,8 +14,15 @@ from unhans.types import Example
 def relabel(
     classifier: TransformerClassifier,
     train: Sequence[Example],
-    corrections: Mapping[str, str],
     train_on: TrainOn,
 ) -> TransformerClassifier:
-    """Train on with the labels that people corrected in place of the given ones."""
-    return train_on(classifier, [replace(e, label=corrections.get(e.id, e.label)) for e in train])
+    """Train on with the labels that people corrected in place of the given ones.
+
+    Examples of which people say that none of the labels fits are left out. `mend` has seen to both, as for every fix.
+    """
+    if not train:
+        raise BadData(
+            "People say of every training example that none of the labels fits it. Nothing was trained; there would be "
+            "nothing left to learn from."
+        )
+    return train_on(classifier, train)

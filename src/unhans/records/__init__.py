@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,13 @@ from unhans.errors import BadOption, Conflict, NotFound, ProjectProblem
 from unhans.feedback import (
     agreement_by_kind,
     contributions,
+    copies_wanted,
     disagreements,
     person_agreement,
     settle,
+    settle_neighbours,
     stale_reason,
+    subject_of,
 )
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import ExplanationTable, WordOrder, word_row
@@ -37,17 +40,21 @@ from unhans.records.flipping import FlipTable, KnownFlips, by_flip
 from unhans.records.judging import FeedbackLog, check_answer
 from unhans.records.parts import Parts, count_parts, divide, texts_with
 from unhans.records.revising import (
+    USABLE,
     CurveTable,
     KnownFixes,
     ReportTable,
     SortedOut,
     ancestors,
+    by_question,
     exported,
     must_be_compared,
     sort_out,
     tree,
     vote_use,
 )
+from unhans.records.trace_views import TraceViews, copy_problem
+from unhans.records.tracing import CopyTable, DoubtTable, KnownTraces, StoredCopy, TraceTable
 from unhans.risk import assess
 from unhans.shapes import (
     Agreement,
@@ -76,9 +83,14 @@ from unhans.store.schema import settings
 from unhans.text import Words, visible_form
 from unhans.types import (
     Answer,
+    Copy,
     Counterfactual,
+    Doubt,
+    Example,
     Feedback,
     FlipRating,
+    Influence,
+    NeighbourRating,
     Relabel,
     Report,
     Review,
@@ -108,6 +120,7 @@ class Records:
         self.explained = ExplanationTable(store)
         self.log = FeedbackLog(store, self.table)
         self.reports, self.curves, self.flip_table = ReportTable(store), CurveTable(store), FlipTable(store)
+        self.trace_table, self.copy_table, self.doubt_table = TraceTable(store), CopyTable(store), DoubtTable(store)
         self._risks: dict[tuple[str, float, str | None], tuple[tuple[int, int], Risk]] = {}  # with what it is of
         self._current: tuple[tuple[int, int], Revision] | None = None  # with the pointer that said so
 
@@ -291,6 +304,11 @@ class Records:
             if stored.flip.before.revision != revision:
                 raise BadOption("This text was rewritten for another revision of the model. Reload it.")
             return stored.text_hash
+        if isinstance(says, NeighbourRating):
+            known = self.table.find([says.anchor, says.train])
+            there = len(known) == 2 and self.trace_table.are_neighbours(known[says.anchor][0], says.train)
+            check_answer(says, None, self.labels, neighbours=there)
+            return known[says.train][1].text_hash
         named = says.example if isinstance(says, WordVote | Relabel | Review) else None
         found = self.table.find([named]).get(named) if named is not None else None
         check_answer(says, found[1] if found else None, self.labels)
@@ -412,6 +430,86 @@ class Records:
         found = self.setting("flips")
         return KnownFlips() if found is None else TypeAdapter(KnownFlips).validate_python(found)
 
+    # -- tracing
+
+    def trace_views(self, author: str, *, sees_others: bool) -> TraceViews:
+        """Traces, copies and doubts as somebody may see them."""
+        return TraceViews(self, author, sees_others)
+
+    def known_traces(self) -> KnownTraces:
+        """The ways to trace, to make copies and to doubt, as a process that had them loaded described them."""
+        found = self.setting("traces")
+        return KnownTraces() if found is None else TypeAdapter(KnownTraces).validate_python(found)
+
+    def influences(self, revision: str | None = None) -> list[Influence]:
+        """What was traced of a revision, by its id or name, or of the one in use, in the order of the examples."""
+        return self.trace_table.all(self.revision_id(revision))
+
+    def doubted(self, revision: str | None = None) -> list[Doubt]:
+        """The training examples of a revision's ranking, those first whose label is the most doubtful."""
+        return [one.doubt for one in self.doubt_table.all(self.revision_id(revision))]
+
+    def copies(self, people: Sequence[str] | None = None) -> list[Copy]:
+        """The copies that a fix may train on, in the order they were made; with `people`, by their ratings alone."""
+        stored = [one for one in self.copy_table.all() if not one.deleted]
+        places = list(dict.fromkeys(one.place for one in stored))
+        sources = dict(zip(places, self.table.some(places), strict=True))
+        problems = self.copy_problems(stored, sources, people)
+        return [one.copy for one in stored if problems[one.id] is None]
+
+    def copy_problems(
+        self, stored: Sequence[StoredCopy], sources: Mapping[int, Example], people: Sequence[str] | None = None
+    ) -> dict[str, str | None]:
+        """Why each copy is not trained on, by id; None if it is. `sources` by place."""
+        wanted, labels = self.copies_wanted(people), self.corrected(people)
+        trains = {place: self.parts.trains(example) for place, example in sources.items()}
+        order = self.copy_table.order(sources)
+        return {
+            one.id: copy_problem(
+                one,
+                sources[one.place],
+                trains=trains[one.place],
+                wanted=wanted.get(sources[one.place].id, 0),
+                number=order[one.id],
+                labels=labels,
+            )
+            for one in stored
+        }
+
+    def copies_wanted(self, people: Sequence[str] | None = None, per_point: float | None = None) -> dict[str, int]:
+        """How many copies of which training examples people's ratings ask for, by id.
+
+        Without `per_point`, so many for each point of similarity as were last asked for.
+        """
+        each = per_point or self.copies_per_point
+        return copies_wanted(settle_neighbours(self._sorted_out(people, ("neighbour_rating", "ruling")).usable), each)
+
+    @property
+    def copies_per_point(self) -> int:
+        """How many copies one point of similarity makes: as many as a manager last asked for."""
+        return int(self.setting("copies_per_point") or self.known_traces().copies_per_point)
+
+    def taught_labels(self, revision: str, examples: Sequence[str] | None = None) -> dict[str, str | None]:
+        """The corrected labels that a revision (its id) was taught, of all or of some examples, by their ids.
+
+        None: it was taught to do without the example. What was taken back since was taught even so.
+        """
+        taught = {id_ for _, one in self._listed() if one.id == revision for id_ in one.feedback}
+        if not taught:
+            return {}
+        subjects = None if examples is None else [subject_of(Relabel(id_, "")) for id_ in examples]
+        said = [one.says for one in self.log.entries(kind="relabel", subjects=subjects) if one.id in taught]
+        return {says.example: says.label for says in said if isinstance(says, Relabel)}
+
+    def corrected(self, people: Sequence[str] | None = None) -> dict[str, str | None]:
+        """What people say the right label of an example is, by id; None if they say that no label fits."""
+        settled, _ = settle(self._sorted_out(people, ("relabel", "ruling")).usable)
+        return {one.says.example: one.says.label for one in settled if isinstance(one.says, Relabel)}
+
+    def trains_on(self) -> int:
+        """How many examples are for training."""
+        return count_parts(self.store, self.parts)[0]
+
     # -- fixing
 
     @cached_property
@@ -434,7 +532,10 @@ class Records:
         kinds: Counter[str] = Counter(one.says.kind for one in settled)
         rated = by_flip(found.usable)  # each is a question of its own
         kinds += Counter(flip_rating=len(rated))
-        questions = [*(one.ids for one in settled), *([one.id for one in own] for own in rated.values())]
+        pairs = by_question(one for one in found.usable if isinstance(one.says, NeighbourRating))
+        kinds += Counter(neighbour_rating=len(pairs))
+        each = [*rated.values(), *pairs.values()]
+        questions = [*(one.ids for one in settled), *([one.id for one in own] for own in each)]
         shown = settled[:_VOTES_SHOWN]
         known = self.table.find([one.says.example for one in shown if one.says.example is not None])
         everywhere = [one.says for one in shown if isinstance(one.says, WordVote) and one.says.example is None]
@@ -539,9 +640,10 @@ class Records:
         """All revisions with their names, published and proposed."""
         return [(version.name, _revision(version.facts, version.name)) for version in self.models.listed()]
 
-    def _sorted_out(self, people: Sequence[str] | None) -> SortedOut:
-        standing = self.log.opinions(kinds=("word_vote", "relabel", "flip_rating", "ruling"))
+    def _sorted_out(self, people: Sequence[str] | None, kinds: Sequence[str] = USABLE) -> SortedOut:
+        standing = self.log.opinions(kinds=kinds)
         about = [one.says.example for one in standing if isinstance(one.says, WordVote | Relabel) and one.says.example]
+        about += [one.says.train for one in standing if isinstance(one.says, NeighbourRating)]
         hashes = {id_: example.text_hash for id_, (_, example) in self.table.find(about).items()}
         hashes |= {id_: one.text_hash for id_, one in self.flip_table.some(by_flip(standing)).items()}
         every = [revision for _, revision in self._listed()]
@@ -559,7 +661,7 @@ class Records:
 
     def _disagreements(self, standing: Sequence[Feedback]) -> list[Disagreement]:
         found = disagreements(standing)
-        about = [one.says.example for one in found if isinstance(one.says, WordVote | Relabel) and one.says.example]
+        about = [_named(one.says) for one in found if not isinstance(one.says, FlipRating)]
         places = {id_: place for id_, (place, _) in self.table.find(about).items()}
         rated = {_flip_of(one.says) or "" for one in found}
         places |= {id_: one.place for id_, one in self.flip_table.some(rated).items()}
@@ -567,7 +669,7 @@ class Records:
             Disagreement(
                 subject=one.subject,
                 kind=one.kind,
-                place=places.get(_flip_of(one.says) or getattr(one.says, "example", None) or ""),
+                place=places.get(_named(one.says)),
                 word=one.says.word if isinstance(one.says, WordVote) else None,
                 label=one.says.label if isinstance(one.says, WordVote) else None,
                 answers=one.answers,
@@ -651,6 +753,13 @@ def _cannot_fix(known: KnownFixes, train: int) -> str:
 
 def _flip_of(says: Answer) -> str | None:
     return says.counterfactual if isinstance(says, FlipRating) else None
+
+
+def _named(says: Answer) -> str:
+    """The id of what an answer is about: an example, a flip, or the anchor of two neighbours."""
+    if isinstance(says, NeighbourRating):
+        return says.anchor
+    return _flip_of(says) or getattr(says, "example", None) or ""
 
 
 def _label_of(entry: Feedback) -> str | None:

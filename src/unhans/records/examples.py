@@ -17,6 +17,7 @@ from unhans.data import Corpus, SetAside
 from unhans.data.corpus import CorpusBuilder, Reading
 from unhans.errors import BadData, BadOption, NotFound, TooMuch
 from unhans.records.cursors import decode, encode
+from unhans.records.parts import Parts
 from unhans.shapes import Accuracy, AsideRow, DataProblems, ExamplePage, ExampleRow, Filter, Sort, State
 from unhans.store import Store, batches
 from unhans.store.schema import examples, opinions, predictions, set_aside, settings
@@ -217,6 +218,26 @@ class ExampleTable:
                 .where(predictions.c.revision == revision, predictions.c.place == place)
             ).one_or_none()
         return None if row is None else _prediction(row, revision)
+
+    def said(self, places: Sequence[int], revision: str) -> dict[int, Prediction]:
+        """What a revision says about the examples at these places, as far as it was asked, by place."""
+        found: dict[int, Prediction] = {}
+        with self._store.read() as connection:
+            for some in batches(dict.fromkeys(places), 500):
+                query = (
+                    sa.select(examples.c.id, predictions)
+                    .join(examples, examples.c.place == predictions.c.place)
+                    .where(predictions.c.revision == revision, predictions.c.place.in_(some))
+                )
+                found |= {row.place: _prediction(row, revision) for row in connection.execute(query)}
+        return found
+
+    def held_out(self, text: Example, parts: Parts) -> bool:
+        """Whether the very same text is in the data, and not for training."""
+        query = sa.select(*(examples.c[name] for name in _EXAMPLE)).where(examples.c.text_hash == text.text_hash)
+        with self._store.read() as connection:
+            same = [_example(row) for row in connection.execute(query)]
+        return any(not parts.trains(one) for one in same)
 
     def unknown_share(self, place: int, revision: str) -> float | None:
         """How much of a text the model does not know, if that can be told."""

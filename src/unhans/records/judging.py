@@ -20,7 +20,19 @@ from unhans.shapes import Filter, History, NextPlace, Progress, State
 from unhans.store import Store, batches
 from unhans.store.schema import examples, feedback, opinions, reservations
 from unhans.text import Words, visible_form
-from unhans.types import Answer, Example, Feedback, FlipRating, Relabel, Review, Ruling, WordVote, from_json, to_json
+from unhans.types import (
+    Answer,
+    Example,
+    Feedback,
+    FlipRating,
+    NeighbourRating,
+    Relabel,
+    Review,
+    Ruling,
+    WordVote,
+    from_json,
+    to_json,
+)
 
 RESERVED_SECONDS = 15 * 60
 _HISTORY = 100
@@ -238,13 +250,15 @@ class FeedbackLog:
             count, numbers = connection.execute(query.where(opinions.c.kind == kind)).one()
         return int(count), int(numbers)
 
-    def entries(self) -> Iterable[Feedback]:
-        """The whole log in its order."""
+    def entries(self, *, kind: str | None = None, subjects: Sequence[str] | None = None) -> Iterable[Feedback]:
+        """The whole log in its order, or what of it is of a kind, or about some questions."""
+        query = sa.select(feedback.c.entry).order_by(feedback.c.number)
+        if kind is not None:
+            query = query.where(feedback.c.kind == kind)
+        if subjects is not None:
+            query = query.where(feedback.c.subject.in_(subjects))
         with self._store.read() as connection:
-            rows = connection.execution_options(yield_per=1000).execute(
-                sa.select(feedback.c.entry).order_by(feedback.c.number)
-            )
-            for row in rows.scalars():
+            for row in connection.execution_options(yield_per=1000).execute(query).scalars():
                 yield from_json(Feedback, row)
 
     def progress(self, author: str) -> Progress:
@@ -370,8 +384,13 @@ def new_id() -> str:
     return secrets.token_hex(12)
 
 
-def check_answer(answer: Answer, example: Example | None, labels: Sequence[str], *, flip: bool = False) -> None:
-    """Refuse an answer about something that is not there; `example` and `flip` tell what it names, if that exists."""
+def check_answer(
+    answer: Answer, example: Example | None, labels: Sequence[str], *, flip: bool = False, neighbours: bool = False
+) -> None:
+    """Refuse an answer about something that is not there.
+
+    `example`, `flip` and `neighbours` tell what it names, if that exists.
+    """
     if _example_of(answer) is not None and example is None:
         raise NotFound("There is no such example.")
     named = answer.label if isinstance(answer, WordVote | Relabel | FlipRating) else None
@@ -382,6 +401,9 @@ def check_answer(answer: Answer, example: Example | None, labels: Sequence[str],
     elif isinstance(answer, FlipRating):
         if not flip:
             raise NotFound("There is no such rewritten text.")
+    elif isinstance(answer, NeighbourRating):
+        if not neighbours:
+            raise NotFound("This training example was not found behind that one. Reload, or have it traced first.")
     elif not isinstance(answer, Relabel | Review | Ruling):
         raise NotFound("There is nothing of that name to judge.")
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from unhans.artefacts import Artefacts, Version
 from unhans.errors import NotFound
-from unhans.feedback import OTHER_REVISION, Settled, stale_reason
+from unhans.feedback import OTHER_REVISION, Settled, stale_reason, subject_of
 from unhans.shapes import (
     Export,
     FixMethod,
@@ -30,11 +30,14 @@ from unhans.store import Store
 from unhans.store.schema import curves, reports
 from unhans.text import visible_form
 from unhans.types import (
+    Answer,
     Feedback,
     FlipRating,
     Measure,
+    NeighbourRating,
     Relabel,
     Report,
+    Review,
     Revision,
     Ruling,
     WordVote,
@@ -42,6 +45,7 @@ from unhans.types import (
     to_json,
 )
 
+USABLE = ("word_vote", "relabel", "flip_rating", "neighbour_rating", "ruling")  # kinds that fixes read
 MOST_POINTS = 300  # of a curve: more cannot be seen
 _CURVES = 50  # trainings whose losses are kept
 _NUMBER = re.compile(r"\d+")
@@ -55,7 +59,7 @@ _curve = TypeAdapter(LossCurve)
 class SortedOut:
     """Answers that a fix may use, and why the others are left out."""
 
-    usable: tuple[Feedback, ...]  # votes, labels, ratings of flips, and the rulings on them
+    usable: tuple[Feedback, ...]  # votes, labels, ratings of flips and neighbours, and the rulings on them
     inherited: frozenset[str]  # ids of those that an earlier revision was trained on
     stale: tuple[tuple[str, int], ...]  # why answers were left out, and how many
 
@@ -80,9 +84,8 @@ def sort_out(
     for one in opinions:
         if isinstance(one.says, Ruling):
             usable.append(one)
-        elif isinstance(one.says, WordVote | Relabel | FlipRating) and (people is None or one.author in people):
-            says, rates = one.says, isinstance(one.says, FlipRating)
-            about = says.counterfactual if isinstance(says, FlipRating) else says.example or ""
+        elif not isinstance(one.says, Review) and (people is None or one.author in people):
+            rates, about = isinstance(one.says, FlipRating), _about(one.says)
             reason = stale_reason(one, text_hash=hashes.get(about), revision=revision)
             if reason is None or (reason == OTHER_REVISION and (rates or one.id in used)):
                 usable.append(one)
@@ -90,6 +93,24 @@ def sort_out(
                 left_out[reason] += 1
     kept = frozenset(one.id for one in usable) & used
     return SortedOut(tuple(usable), kept, tuple(left_out.most_common()))
+
+
+def _about(says: Answer) -> str:
+    """The id of the text that must still be what it was."""
+    match says:
+        case FlipRating(counterfactual=id_) | NeighbourRating(train=id_):
+            return id_
+        case WordVote() | Relabel() | Review():
+            return says.example or ""
+    return ""
+
+
+def by_question(given: Iterable[Feedback]) -> dict[str, list[Feedback]]:
+    """Entries by the question that they answer."""
+    found: dict[str, list[Feedback]] = {}
+    for one in given:
+        found.setdefault(subject_of(one.says), []).append(one)
+    return found
 
 
 def vote_use(

@@ -50,13 +50,17 @@ def ask(given: NewJob, seat: Member, here: Here) -> Job:
     return enqueue(given.kind, given, seat, here)
 
 
-def enqueue(kind: str, given: Any, seat: Seat, here: Room) -> Job:
-    """Have some work done in a project; where the very same waits or runs already, that is it."""
+def enqueue(kind: str, given: Any, seat: Seat, here: Room, *, for_all: bool = True) -> Job:
+    """Have some work done in a project; where the very same waits or runs already, that is it.
+
+    What depends on who asks for it is not `for_all`: it is the same only if the same person asked.
+    """
     options = json.loads(json.dumps(asdict(given)))  # as it comes back from the queue: lists for tuples
     waiting = here.workspace.jobs.list(projects=[seat.project], states=["queued", "running"], limit=_WAITING)
     if len(waiting) >= _WAITING:
         raise TooMuch(f"{_WAITING} jobs of this project are waiting already. Nothing was added.")
-    same = next((job for job in waiting if job.kind == kind and job.options == options), None)
+    asked = [job for job in waiting if for_all or job.by == seat.user.name]
+    same = next((job for job in asked if job.kind == kind and job.options == options), None)
     return same or here.workspace.jobs.add(kind, project=seat.project, by=seat.user.name, options=options)
 
 

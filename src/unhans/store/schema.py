@@ -214,6 +214,53 @@ flip_searches = Table(  # what was found for whom: the same search is not done t
     Column("found", Text, nullable=False),  # ids
 )
 
+traces = Table(  # the training examples behind an example, as one method found them
+    "traces",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("revision", _Bytes, nullable=False),
+    Column("place", Integer, ForeignKey("examples.place"), nullable=False),  # of the anchor
+    Column("asked", _Bytes, nullable=False),  # fingerprint of all that it depends on but the example
+    Column("text_hash", _Bytes, nullable=False),  # of the anchor
+    Column("leads", Boolean, nullable=False),  # everybody sees it in place of older ones
+    Column("helpful", Text, nullable=False),  # ids of the training examples that helped
+    Column("by", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+    Column("influence", Text, nullable=False),  # the noun
+    UniqueConstraint("revision", "place", "asked", name="traces_once"),
+    Index("traces_by_place", "place", "number"),
+)
+
+copies = Table(
+    "copies",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", _Bytes, nullable=False, unique=True),  # of the copy as it was made: edited, it keeps it
+    Column("place", Integer, ForeignKey("examples.place"), nullable=False),  # of its source
+    Column("text_hash", _Bytes, nullable=False),  # of its source
+    Column("label", _Bytes, nullable=False),
+    Column("label_kept", Float),
+    Column("edited", Boolean, nullable=False),
+    Column("deleted", Boolean, nullable=False),  # stays, so that it is not made again
+    Column("by", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+    Column("copy", Text, nullable=False),  # the noun
+    Index("copies_by_place", "place", "number"),
+)
+
+doubts = Table(  # a ranking of the training examples; another one of the same revision takes its place as a whole
+    "doubts",
+    metadata,
+    Column("revision", _Bytes, primary_key=True),
+    Column("rank", Integer, primary_key=True),  # from 1
+    Column("place", Integer, ForeignKey("examples.place"), nullable=False),
+    Column("text_hash", _Bytes, nullable=False),
+    Column("label", _Bytes, nullable=False),  # that the revision was taught
+    Column("score", Float, nullable=False),
+    Column("doubt", Text, nullable=False),  # the noun
+    Index("doubts_by_label", "revision", "label", "rank"),
+)
+
 settings = Table(
     "settings",
     metadata,

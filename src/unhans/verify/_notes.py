@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -43,8 +44,38 @@ def _changed(report: Report) -> Iterator[str]:
         yield f"{broken}, and {report.n_fixed:,} that {_were(report.n_fixed)} wrong {_are(report.n_fixed)} right."
     else:
         yield "No example changed sides."
+    yield from _bought(report.measures)
     told = [measure for measure in better if MADE not in measure.data or measure.name == "accuracy"]
     yield from _sentences(told, "better", len(better))
+
+
+def _bought(measures: Sequence[Measure]) -> Iterator[str]:
+    """Where a gain on one label was paid for with another: in whole sets, then among texts with a pattern."""
+    parts: dict[tuple[str, str], list[tuple[str, Measure]]] = defaultdict(list)
+    for one in measures:
+        if one.name == "accuracy" and one.slice.startswith("label "):
+            parts[one.data, ""].append((one.slice.removeprefix("label "), one))
+        elif one.name == "accuracy" and one.slice.startswith("pattern "):
+            pattern, _, label = one.slice.partition(", label ")
+            parts[one.data, pattern].append((label, one))
+    sentences = [
+        _trade(data, pattern, own)
+        for (data, pattern), own in sorted(parts.items(), key=lambda item: bool(item[0][1]))
+        if {"better", "worse"} <= {one.verdict for _, one in own}
+    ]
+    yield from sentences[:_LISTED]
+
+
+def _trade(data: str, pattern: str, parts: Sequence[tuple[str, Measure]]) -> str:
+    moved = sorted(((one.change or 0.0, label) for label, one in parts if one.verdict != "same"), reverse=True)
+    mean = sum(one.change or 0.0 for _, one in parts) / len(parts)
+    told = ", ".join(f"{label} {_points(change)}" for change, label in moved)
+    where = f"{data} ({pattern})" if pattern else data
+    return f"A gain on one label was bought with another on {where}: {told}; the mean over labels {_points(mean)}."
+
+
+def _points(change: float) -> str:
+    return f"{100 * change:+.1f} points"
 
 
 def _sentences(measures: Sequence[Measure], verdict: str, n: int) -> Iterator[str]:

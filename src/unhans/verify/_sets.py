@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Literal
 
 import numpy as np
 
+from unhans.heuristics import patterns
 from unhans.model import Classifier
 from unhans.types import Change, Example, Measure, Prediction
 from unhans.verify._statistics import (
@@ -23,7 +26,7 @@ from unhans.verify._statistics import (
     interval,
 )
 
-_SLICES = 20  # labels, and groups, with measures of their own: the largest
+_SLICES = 30  # labels, groups, and patterns by label, with measures of their own: the largest
 Where = Callable[[Kinds], Flags]
 
 
@@ -66,9 +69,25 @@ class Scored:
         number: dict[str | None, int] = {name: n for n, name in enumerate(self.groups)}
         return np.array([number.get(one.group, -1) for one in self.examples], dtype=np.int64)
 
+    @cached_property
+    def found(self) -> list[str]:
+        """The patterns (`heuristics`) that enough of the examples have."""
+        sizes = Counter(name for names in self._found for name in names)
+        return sorted(name for name, size in sizes.items() if size >= FEWEST)
+
+    @cached_property
+    def _found(self) -> list[tuple[str, ...]]:
+        return [patterns(example) for example in self.examples]
+
+    @cached_property
+    def _patterns(self) -> Ints:
+        bit = {name: 1 << n for n, name in enumerate(self.found)}
+        return np.array([sum(bit.get(name, 0) for name in names) for names in self._found], dtype=np.int64)
+
     def measures(self, rng: np.random.Generator, *, sliced: bool) -> list[Measure]:
         """Accuracy, F1 and calibration of the whole set, then of its parts."""
-        make = self._making(range(self.after + 1), range(self.after + 1, self.after + 1 + self.n_runs), rng)
+        runs = range(self.after + 1, self.after + 1 + self.n_runs)
+        make = self._making(range(self.after + 1), runs, rng, self._patterns if sliced else None)
         f1 = [make.measure("macro_f1", Kinds.macro_f1)] if len(np.unique(self.truth)) > 1 else []
         return [make.accuracy(), *f1, self._calibration(rng), *(self._slices(make) if sliced else ())]
 
@@ -76,10 +95,13 @@ class Scored:
         """The accuracy of another model, against the same before."""
         return self._making([*range(self.after), model], (), rng).accuracy()
 
-    def _making(self, models: Sequence[int], runs: Sequence[int], rng: np.random.Generator) -> _Making:
-        said = [one.predicted for one in self.answers]
-        kinds = Kinds.of(self.truth, self._group, [said[n] for n in models], rng if self.after else None)
-        return _Making(self.name, kinds, [Kinds.of(self.truth, self._group, [said[n]]) for n in runs], self.after)
+    def _making(
+        self, models: Sequence[int], runs: Sequence[int], rng: np.random.Generator, found: Ints | None = None
+    ) -> _Making:
+        said, facts = [one.predicted for one in self.answers], (self.truth, self._group)
+        kinds = Kinds.of(*facts, [said[n] for n in models], rng if self.after else None, found)
+        others = [Kinds.of(*facts, [said[n]], patterns=found) for n in runs]
+        return _Making(self.name, kinds, others, self.after)
 
     def _slices(self, make: _Making) -> Iterator[Measure]:
         sizes = np.bincount(self.truth, minlength=len(self.labels))
@@ -91,10 +113,20 @@ class Scored:
             yield make.measure("f1", _f1_of(label), part, n=int(sizes[label]))
         for group in _largest(range(len(self.groups)), members):
             yield make.accuracy(f"group {self.groups[group]}", _of_group(group))
+        yield from self._by_pattern(make)
         if len(large) > 1:
             yield make.gap("labels", [_of_label(n) for n in large], int(sizes[large].sum()))
         if len(self.groups) > 1:
             yield make.gap("groups", [_of_group(n) for n in range(len(members))], int(members.sum()))
+
+    def _by_pattern(self, make: _Making) -> Iterator[Measure]:
+        """A model that takes a pattern for the answer is right about it under one label, and wrong under another."""
+        parts = list(product(range(len(self.found)), range(len(self.labels))))
+        where = [_both(_of_pattern(bit), _of_label(label)) for bit, label in parts]
+        sizes = np.array([make.size(part) for part in where], dtype=np.int64)
+        for n in _largest(np.flatnonzero(sizes >= FEWEST).tolist(), sizes):
+            bit, label = parts[n]
+            yield make.accuracy(f"pattern {self.found[bit]}, label {self.labels[label]}", where[n])
 
     def _calibration(self, rng: np.random.Generator) -> Measure:
         shown = range(self.after + 1 + self.n_runs)
@@ -124,6 +156,14 @@ def _of_label(label: int) -> Where:
 
 def _of_group(group: int) -> Where:
     return lambda kinds: kinds.group == group
+
+
+def _of_pattern(bit: int) -> Where:
+    return lambda kinds: (kinds.patterns >> bit) % 2 == 1
+
+
+def _both(one: Where, other: Where) -> Where:
+    return lambda kinds: one(kinds) & other(kinds)
 
 
 def _f1_of(label: int) -> Callable[[Kinds, int], Floats]:
@@ -170,10 +210,13 @@ class _Making:
     def accuracy(self, part: str = "", where: Where | None = None) -> Measure:
         """Accuracy on a part of the set, with McNemar's test."""
         inside: Where = where or (lambda kinds: np.ones(len(kinds.truth), dtype=bool))
-        own = inside(self.kinds)
-        p = self.kinds.chance(0, 1, own) if self.after else None
-        n = int(self.kinds.counts[0][own].sum())
+        p = self.kinds.chance(0, 1, inside(self.kinds)) if self.after else None
+        n = self.size(inside)
         return self.measure("accuracy", lambda kinds, model: kinds.accuracy(model, inside(kinds)), part, n=n, p=p)
+
+    def size(self, where: Where) -> int:
+        """How many examples a part has."""
+        return int(self.kinds.counts[0][where(self.kinds)].sum())
 
     def gap(self, part: str, between: Sequence[Where], n: int) -> Measure:
         """The largest difference in accuracy between parts."""

@@ -1,8 +1,8 @@
 """Measures of two models on the same examples, and how far chance alone could have moved them.
 
-Accuracy and F1 depend only on how many examples there are of each **kind**: given label, group, what each model says.
-So a resample of the examples is a draw of the number of each kind, which costs the same for a hundred examples and for
-a million. Calibration depends on every confidence and is resampled example by example.
+Accuracy and F1 depend only on how many examples there are of each **kind**: given label, group, patterns, what each
+model says. So a resample of the examples is a draw of the number of each kind, which costs the same for a hundred
+examples and for a million. Calibration depends on every confidence and is resampled example by example.
 """
 
 from __future__ import annotations
@@ -47,18 +47,26 @@ class Kinds:
     group: Ints  # -1: none, or one too small to count
     said: Ints  # models × kinds
     counts: Floats  # (1 + resamples) × kinds; whole numbers, as floats for the sake of fast products
+    patterns: Ints  # a bit for each pattern that the examples of a kind have
 
     @classmethod
-    def of(cls, truth: Ints, group: Ints, said: Sequence[Ints], rng: np.random.Generator | None = None) -> Kinds:
+    def of(
+        cls,
+        truth: Ints,
+        group: Ints,
+        said: Sequence[Ints],
+        rng: np.random.Generator | None = None,
+        patterns: Ints | None = None,
+    ) -> Kinds:
         """Kinds in the order in which they first occur, so that swapping two models swaps nothing else."""
-        rows = np.stack([truth, group, *said])
+        rows = np.stack([truth, group, np.zeros_like(truth) if patterns is None else patterns, *said])
         _, first, sizes = np.unique(rows, axis=1, return_index=True, return_counts=True)
         order = np.argsort(first)
         kinds, sizes = rows[:, first[order]], sizes[order]
         counts = sizes[None]
         if rng is not None:
             counts = np.vstack([counts, rng.multinomial(len(truth), sizes / len(truth), size=RESAMPLES)])
-        return cls(kinds[0], kinds[1], kinds[2:], counts.astype(np.float64))
+        return cls(kinds[0], kinds[1], kinds[3:], counts.astype(np.float64), kinds[2])
 
     @property
     def size(self) -> int:

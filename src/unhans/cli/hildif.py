@@ -1,0 +1,137 @@
+"""The command that runs HILDIF's ablation: hildif."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unhans.cli import _data_options, _plain, _print_json, _read, _spelled_as, _tell, main
+from unhans.cli.fixing import _json_option
+from unhans.errors import BadData, BadOption
+
+if TYPE_CHECKING:
+    from unhans.model import Classifier
+    from unhans.types import Example
+
+_PATTERNS = ("lexical_overlap", "subsequence")
+_file = click.Path(exists=True, path_type=Path)
+
+
+@main.command()
+@click.argument("model")
+@click.argument("data", type=_file)
+@click.option("--stress", type=_file, required=True, help="Labelled texts that put the shortcut to the test.")
+@click.option(
+    "--held-out", type=_file, help="Labelled texts like those trained on; by default the splits of DATA besides train."
+)
+@click.option(
+    "--pattern",
+    "picked",
+    multiple=True,
+    default=_PATTERNS,
+    show_default=True,
+    help="Of picked anchors: see `unhans methods heuristics`; repeatable.",
+)
+@click.option("--anchors", type=click.IntRange(1, 1000), default=5, show_default=True, help="In each run.")
+@click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Neighbours of each anchor.")
+@click.option("--longest", type=click.IntRange(0), default=0, help="Words of a neighbour at most; 0: any number.")
+@click.option("--method", default="projected_gradients", show_default=True, help="See `unhans methods influences`.")
+@click.option("--copies-by", default="synonyms", show_default=True, help="See `unhans methods augmentations`.")
+@click.option("--error-rate", type=click.FloatRange(0, 1), default=0.0, help="Of the simulated people's answers.")
+@click.option("--only", multiple=True, metavar="NAME", help="A configuration, such as 'HS DA H'; repeatable.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True)
+@click.option(
+    "--results", type=click.Path(path_type=Path, dir_okay=False), help="A file to keep runs in, and go on from."
+)
+@_data_options
+@_json_option
+def hildif(  # noqa: PLR0917 - click passes them by name
+    model: str,
+    data: Path,
+    stress: Path,
+    held_out: Path | None,
+    picked: tuple[str, ...],
+    anchors: int,
+    top: int,
+    longest: int,
+    method: str,
+    copies_by: str,
+    error_rate: float,
+    only: tuple[str, ...],
+    seeds: int,
+    results: Path | None,
+    as_json: bool,
+    **columns: str | None,
+) -> None:
+    """Debug MODEL by the training examples behind its errors, in the eight ways of HILDIF's ablation and in ours.
+
+    DATA is what it was trained on. People are simulated: they judge by the patterns that two texts share. With and
+    without their scores (HS), copies (DA) and anchors with a pattern (H); each is measured on the stress set, label by
+    label, and on half of the held-out texts. Anchors are from the other half.
+    """
+    from unhans.augmentations import augmentation
+    from unhans.heuristics import heuristic
+    from unhans.hildif import OURS, PAPER, SimulatedPerson, ablation, configurations, table
+    from unhans.influences import influence
+    from unhans.loading import load
+    from unhans.model import TransformerClassifier
+    from unhans.present import progress_bars
+
+    names = tuple(heuristic[name].name for name in picked)
+    shared: dict[str, Any] = {"anchors": anchors, "top": top, "longest": longest}
+    shared |= {"method": influence[method].name, "augmentation": augmentation[copies_by].name}
+    rows = configurations(names, replace(PAPER, **shared), replace(OURS, **shared))
+    if unknown := set(only) - {row.name for row in rows}:
+        known = ", ".join(row.name for row in rows)
+        raise BadOption(f"There is no configuration {min(unknown)!r}. There is: {known}.")
+    _tell("Loading the model …")
+    classifier = load(model)
+    classifier.require({"train"}, "HILDIF")
+    assert isinstance(classifier, TransformerClassifier)  # `train` has made sure
+    train, others = _sets(classifier, data, held_out, columns)
+    with progress_bars() as bars:
+        runs = ablation(
+            classifier,
+            train,
+            others[1::2],
+            _labelled(classifier, stress, columns),
+            others[::2],
+            rows=[row for row in rows if not only or row.name in only],
+            score=SimulatedPerson(error_rate=error_rate),
+            seeds=range(seeds),
+            results=results,
+            bars=bars,
+            told=lambda run: _tell(f"{run['configuration']}, seed {run['seed']}: {run['seconds']} s"),
+        )
+    if as_json:
+        _print_json(runs)
+    else:
+        for line in table(runs, [row.name for row in rows]).splitlines():
+            click.echo(_plain(line))
+
+
+def _sets(
+    classifier: Classifier, data: Path, held_out: Path | None, columns: dict[str, str | None]
+) -> tuple[list[Example], list[Example]]:
+    """What the model was trained on, and labelled texts that it was not."""
+    everything = _labelled(classifier, data, columns)
+    if held_out is not None:
+        return everything, _labelled(classifier, held_out, columns)
+    train = [example for example in everything if example.split == "train"]
+    others = [example for example in everything if example.split not in (None, "train")]
+    if not train or len(others) < 2:
+        raise BadOption(
+            f"{data} has no split train beside another one, so nothing is known of texts that the model was not "
+            "trained on. Give some with --held-out."
+        )
+    return train, others
+
+
+def _labelled(classifier: Classifier, path: Path, columns: dict[str, str | None]) -> list[Example]:
+    found = [example for example in _spelled_as(classifier, _read(path, columns)) if example.label is not None]
+    if not found:
+        raise BadData(f"{path} has no example with a label that the model knows.")
+    return found

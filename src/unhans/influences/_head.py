@@ -1,0 +1,179 @@
+"""The head of a classifier: its last linear layer, on the features that it reads.
+
+With the features held fixed the head is a softmax regression, a convex problem: its gradients and its Hessian are
+formulas. A weight is counted once for each label and feature; a bias is one more feature that is always 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from unhans.errors import BadOption, Unsupported
+from unhans.influences import How, Shelf
+from unhans.model import TOKEN_BUDGET, Batch, TransformerClassifier
+from unhans.scoring import batches_by_length
+from unhans.text import as_variant
+from unhans.types import Example
+
+Floats = NDArray[np.float64]
+_AT_ONCE = 512  # examples whose features are kept together
+_WASTE = 0.1  # share of padded cells in a batch
+_SAME = 1e-3  # of a logit: how far the head's own answer may be from the model's
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Some labelled examples as the head sees them."""
+
+    features: Floats  # examples × features; the last one is 1 if the head has a bias
+    p: Floats  # examples × labels
+    truth: Floats  # examples × labels: 1 for the label of each, 0 elsewhere
+
+    @property
+    def errors(self) -> Floats:
+        """How the loss of each example changes with its logits."""
+        return self.p - self.truth
+
+    def some(self, numbers: NDArray[np.int64]) -> Seen:
+        """These of them."""
+        return Seen(self.features[numbers], self.p[numbers], self.truth[numbers])
+
+
+def head_of(classifier: TransformerClassifier) -> nn.Linear:
+    """The linear layer that gives the logits: the last one used that has as many outputs as there are labels."""
+    n = len(classifier.labels)
+    called: list[nn.Linear] = []
+    layers = [m for m in classifier.model.modules() if isinstance(m, nn.Linear) and m.out_features == n]
+    hooks = [layer.register_forward_hook(lambda module, *_: called.append(module)) for layer in layers]
+    try:
+        with torch.no_grad():
+            classifier.logits(classifier.batch([Example("", "a")]))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not called:
+        raise _not_linear()
+    return called[-1]
+
+
+def last_parameters(classifier: TransformerClassifier, layers: int) -> list[str]:
+    """Names of the parameters of the head and of so many layers before it; -1 takes all there are."""
+    if layers < -1:
+        raise BadOption(f"layers must be -1 (all), 0 (the head alone) or a number of layers, not {layers}.")
+    every = dict(classifier.model.named_parameters())
+    if layers == -1:
+        return list(every)
+    head = head_of(classifier)
+    wanted = {id(p) for m in [head, *_used_since(classifier, head, layers)] for p in m.parameters(recurse=False)}
+    return [name for name, parameter in every.items() if id(parameter) in wanted]
+
+
+def _used_since(classifier: TransformerClassifier, head: nn.Module, layers: int) -> list[nn.Module]:
+    """The modules that a text passes from the last so many layers on."""
+    used: list[nn.Module] = []
+    modules = [m for m in classifier.model.modules() if list(m.parameters(recurse=False))]
+    starts = _blocks(classifier.model) or [m for m in modules if m is not head and not isinstance(m, nn.Embedding)]
+    if not layers or not starts:
+        return []
+    first = starts[-min(layers, len(starts))]
+    hooks = [first.register_forward_pre_hook(lambda *_: used.append(first))]
+    hooks += [m.register_forward_pre_hook(lambda m, _: used.append(m) if used else None) for m in modules]
+    try:
+        with torch.no_grad():
+            classifier.logits(classifier.batch([Example("", "a")]))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return used
+
+
+def _blocks(model: nn.Module) -> list[nn.Module]:
+    """The layers of a transformer: the longest list of modules in it, and the last of several."""
+    lists = [list(module) for module in model.modules() if isinstance(module, nn.ModuleList)]
+    return max(reversed(lists), key=len, default=[])
+
+
+def see(classifier: TransformerClassifier, examples: Sequence[Example], shelf: Shelf, how: How) -> Seen:
+    """The labelled examples as the head sees them; what the model was asked for is kept on the shelf."""
+    head = head_of(classifier)
+
+    def rows(start: int, end: int) -> NDArray[np.float32]:
+        return _read(classifier, head, examples[start:end])
+
+    read = shelf.rows("head", len(examples), rows, how.tell, _AT_ONCE).astype(np.float64)
+    features, logits = read[:, : head.in_features], read[:, head.in_features :]
+    if head.bias is not None:
+        features = np.hstack([features, np.ones((len(features), 1))])
+    truth = np.zeros_like(logits)
+    truth[np.arange(len(truth)), [classifier.label_number(str(e.label)) for e in examples]] = 1
+    return Seen(features, softmax(logits), truth)
+
+
+def see_now(classifier: TransformerClassifier, examples: Sequence[Example]) -> Seen:
+    """The same for a few texts, kept nowhere."""
+    return see(classifier, examples, Shelf(None), How())
+
+
+def softmax(logits: Floats) -> Floats:
+    """Probabilities, line by line."""
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p: Floats = odds / odds.sum(axis=1, keepdims=True)
+    return p
+
+
+def mean_curvature(seen: Seen, shares: Floats) -> float:
+    """The mean eigenvalue of the Hessian of the mean loss, over all weights of the head."""
+    spread = seen.p.sum(1) - (seen.p**2).sum(1)  # trace of diag(p) - p pᵀ
+    total = float((shares * spread * (seen.features**2).sum(1)).sum())
+    return total / float(seen.p.shape[1] * seen.features.shape[1])
+
+
+def _read(classifier: TransformerClassifier, head: nn.Linear, examples: Sequence[Example]) -> NDArray[np.float32]:
+    """Features and logits of each example, side by side."""
+    lengths = [len(row) for row in classifier.questions([as_variant(e) for e in examples])]
+    found = np.empty((len(examples), head.in_features + head.out_features), np.float32)
+    for numbers in batches_by_length(lengths, TOKEN_BUDGET, _WASTE):
+        found[numbers] = _read_batch(classifier, head, classifier.batch([examples[n] for n in numbers]))
+    return found
+
+
+def _read_batch(classifier: TransformerClassifier, head: nn.Linear, batch: Batch) -> NDArray[np.float32]:
+    inputs: list[Tensor] = []
+
+    def listen(_: nn.Module, given: tuple[Any, ...]) -> None:
+        inputs.append(given[0])
+
+    hook = head.register_forward_pre_hook(listen)
+    try:
+        with torch.no_grad():
+            logits = classifier.logits(batch).float()
+    finally:
+        hook.remove()
+    features = inputs[-1].float()
+    if features.dim() == 3:  # a decoder's head answers for every token, and the last that is not padding counts
+        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        last = torch.where(batch.mask > 0, places, 0).argmax(1)
+        features = features[torch.arange(len(last)), last]
+    own = nn.functional.linear(features, head.weight.detach().float(), _detached(head.bias))
+    if own.shape != logits.shape or float((own - logits).abs().max()) > _SAME * (1 + float(logits.abs().max())):
+        raise _not_linear()
+    both: NDArray[np.float32] = torch.cat([features, logits], 1).cpu().numpy()
+    return both
+
+
+def _detached(bias: Tensor | None) -> Tensor | None:
+    return None if bias is None else bias.detach().float()
+
+
+def _not_linear() -> Unsupported:
+    return Unsupported(
+        "The last step of this model is not a linear layer, which this method is about. Nothing was changed. "
+        "Methods that follow all weights, such as gradient_dot, work with it."
+    )

@@ -1,0 +1,105 @@
+"""What a method worked out of the training examples: in memory, or in a folder, for the next process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, TypeVar
+from uuid import uuid4
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+Kept = TypeVar("Kept")
+_PARTS = 128  # files that rows are spread over, at most: each is held open while it is looked at
+_DAMAGED = (BadZipFile, ValueError, EOFError, KeyError)  # what reading a cut-off or overwritten file comes to
+
+
+class Shelf:
+    """Keeps arrays by name. A folder's name says all that they depend on, so what is there fits."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.utime(folder)  # where many are kept, those that were used last stay
+
+    def arrays(self, name: str, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
+        """What `compute` gives, or what it gave before."""
+        path = None if self.folder is None else self.folder / f"{name}.npz"
+        if path is not None and (kept := _read(path, _loaded)) is not None:
+            return kept
+        found = {key: np.asarray(value) for key, value in compute().items()}
+        if path is not None:
+            _write(path, lambda file: np.savez(file, **found))  # type: ignore[arg-type]
+        return found
+
+    def parts(
+        self, name: str, n: int, compute: Callable[[int, int], Array], tell: Callable[[int, int], None], at_once: int
+    ) -> list[Array]:
+        """A row for each of n examples, worked out about `at_once` at a time; after a stop it goes on from the last.
+
+        In a folder they are left on disk, and read from there whenever they are looked at.
+        """
+        found = []
+        at_once = max(at_once, -(-n // _PARTS))
+        for start in range(0, n, at_once):
+            end = min(n, start + at_once)
+            found.append(self._part(f"{name}-{start}-{end}.npy", partial(compute, start, end)))
+            tell(end, n)
+        return found
+
+    def rows(
+        self, name: str, n: int, compute: Callable[[int, int], Array], tell: Callable[[int, int], None], at_once: int
+    ) -> Array:
+        """The same as one array in memory."""
+        return np.concatenate(self.parts(name, n, compute, tell, at_once))
+
+    def _part(self, name: str, compute: Callable[[], Array]) -> Array:
+        if self.folder is None:
+            return compute()
+        path = self.folder / name
+        if (kept := _read(path, _mapped)) is not None:
+            return kept
+        found = compute()
+        _write(path, lambda file: np.save(file, found))
+        return _mapped(path)
+
+
+def _loaded(path: Path) -> dict[str, Array]:
+    with path.open("rb") as file, np.lib.npyio.NpzFile(file) as stored:  # never unpickles
+        return {key: stored[key] for key in stored.files}
+
+
+def _mapped(path: Path) -> Array:
+    """An array that stays on disk; so it does, for who has it, if the file is removed."""
+    found: Array = np.lib.format.open_memmap(path, mode="r")  # refuses pickles
+    return found
+
+
+def _read(path: Path, load: Callable[[Path], Kept]) -> Kept | None:
+    """What is in a file; None if there is none, or if it is damaged, and then it is removed: it can be made again."""
+    try:
+        return load(path)
+    except FileNotFoundError:
+        return None
+    except _DAMAGED:
+        path.unlink(missing_ok=True)
+        return None
+
+
+def _write(path: Path, save: Callable[[IO[bytes]], None]) -> None:
+    """Write a file at once: what is under the name is whole, even if the machine stops."""
+    unfinished = path.with_suffix(f".{uuid4().hex}.partial")  # a name of its own for every thread
+    try:
+        with unfinished.open("wb") as file:
+            save(file)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,211 @@
+"""Gradients made small, kept for good, and compared with an anchor's in one product: the usual method.
+
+For each linear layer, what goes in and what comes back are both multiplied by a random matrix with `width` columns
+before they meet (LoGra), so that an example's gradient becomes width² numbers a layer, and products of gradients stay
+what they were on average. The small gradients are kept; another text costs one pass through the model, and one product.
+
+Between the two gradients stands the inverse of the training examples' own second moments, layer by layer: directions
+that every example pushes in count little, as in an influence function. Its damping is relative to their mean, so that
+it fits models of any scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unhans.errors import BadOption
+from unhans.influences import How, Pushes, Scores, Shelf, Traced, influence
+from unhans.influences._gradients import Gradients, Layer
+from unhans.model import TransformerClassifier
+from unhans.types import Example
+
+_PART = 512  # examples kept in one file: what a stop can lose
+_LEAST = float(np.finfo(np.float32).tiny) ** 2  # mean square of gradients that single precision cannot write
+Rows = NDArray[np.float32]
+Floats = NDArray[np.float64]
+_Float = TypeVar("_Float", np.float32, np.float64)
+
+
+@influence(needs={"gradients"}, keeps=True, paper="arXiv:2405.13954, arXiv:2303.14186")
+def projected_gradients(  # noqa: PLR0917 - a member names all that it asks for
+    classifier: TransformerClassifier,
+    train: Sequence[Example],
+    counts: NDArray[np.int64],
+    shelf: Shelf,
+    rng: np.random.Generator,
+    how: How,
+    *,
+    width: Annotated[int, "numbers kept of each side of a layer: more are more exact, and take more room"] = 11,
+    precondition: Annotated[bool, "count little what all examples push for; plain products of gradients if not"] = True,
+    damping: Annotated[float, "added to the second moments before they are inverted, as a share of their mean"] = 0.1,
+) -> Traced:
+    """Gradients made small by random projections and kept: then any text is answered at once."""
+    if width < 1 or damping <= 0:
+        raise BadOption(f"width must be at least 1 and damping above 0, not {width} and {damping}.")
+    gradients = Gradients(classifier)
+    small = Projection(gradients, width, rng)
+    index = _index(small, train, shelf, how)
+    blocks = _inverses(small, index, counts, damping, shelf) if precondition else None
+    total = int(counts.sum())
+
+    def pushes(anchors: Sequence[Example], how: How) -> Pushes:
+        asked, powers = _in_units(_times(small, small.rows(anchors).astype(np.float64), blocks))
+        scores = np.empty((len(anchors), len(train)))
+        for at, part in enumerate(index):
+            products = asked.astype(np.float32) @ part.units().T
+            scores[:, part.numbers] = np.ldexp(products.astype(np.float64), powers[:, None] + part.powers)
+            how.tell(at + 1, len(index))
+        return Pushes(scores / total)
+
+    def own(how: How) -> Scores:
+        scores = np.empty(len(train))
+        for at, part in enumerate(index):
+            units = part.units().astype(np.float64)
+            scores[part.numbers] = np.ldexp((_times(small, units, blocks) * units).sum(axis=1), 2 * part.powers)
+            how.tell(at + 1, len(index))
+        return scores / total
+
+    return Traced(pushes, own)
+
+
+class Projection:
+    """Two random matrices for each layer, drawn in the order of the layers."""
+
+    def __init__(self, gradients: Gradients, width: int, rng: np.random.Generator) -> None:
+        self.gradients = gradients
+        device = gradients.classifier.model.device
+        self._sides = [
+            tuple(_matrix(size, width, rng).to(device) for size in (layer.columns, layer.outputs))
+            for layer in gradients.layers
+        ]
+        sizes = [inputs.shape[1] * outputs.shape[1] for inputs, outputs in self._sides]
+        ends = np.cumsum(sizes).tolist()
+        self.places = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+    def rows(self, examples: Sequence[Example], how: How | None = None, done: int = 0, of: int = 0) -> Rows:
+        """The small gradient of each example."""
+        found = np.empty((len(examples), self.places[-1].stop), np.float32)
+        for numbers in self.gradients.batches(examples):
+            found[numbers] = self._batch([examples[number] for number in numbers]).cpu().numpy()
+            done += len(numbers)
+            if how is not None:
+                how.tell(done, of)
+        return found
+
+    def _batch(self, examples: Sequence[Example]) -> Tensor:
+        device = self.gradients.classifier.model.device
+        found = torch.zeros(len(examples), self.places[-1].stop, device=device)
+
+        def see(number: int, activations: Tensor, gradient: Tensor) -> None:
+            inputs, outputs = self._sides[number]
+            went_in = _through(self.gradients.layers[number], activations, inputs)
+            found[:, self.places[number]] += torch.bmm((gradient @ outputs).mT, went_in).flatten(1)
+
+        self.gradients.show(examples, see)
+        return found
+
+
+def _matrix(size: int, width: int, rng: np.random.Generator) -> Tensor:
+    """Orthogonal directions drawn at random, so long that lengths are kept on average; all of them if so few."""
+    if size <= width:
+        return torch.eye(size)
+    directions, _ = np.linalg.qr(rng.standard_normal((size, width)))
+    return torch.from_numpy((directions * np.sqrt(size / width)).astype(np.float32))
+
+
+def _through(layer: Layer, activations: Tensor, matrix: Tensor) -> Tensor:
+    """What went into a layer, and the 1 that its bias reads, made small."""
+    if not layer.bias:
+        return activations @ matrix
+    return activations @ matrix[:-1] + matrix[-1]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The small gradients of some training examples, as they are kept: on disk, where there is one for them.
+
+    In half precision, every row in units of a power of two, which is its last number. They are written out in full only
+    part by part, so that there may be more of them than fit into memory.
+    """
+
+    numbers: NDArray[np.int64]
+    kept: NDArray[np.floating]
+
+    def units(self) -> Rows:
+        """The rows, each in its own units."""
+        return self.kept[:, :-1].astype(np.float32)
+
+    @property
+    def powers(self) -> NDArray[np.int32]:
+        """The powers of two."""
+        return self.kept[:, -1].astype(np.int32)
+
+
+def _index(small: Projection, train: Sequence[Example], shelf: Shelf, how: How) -> list[_Part]:
+    """The small gradients of all training examples; worked out in order of length, so that batches are full."""
+    order = shelf.arrays("order", lambda: {"order": np.array(small.gradients.by_length(train))})["order"].astype(int)
+    n = len(train)
+
+    def part(start: int, end: int) -> NDArray[np.float16]:
+        return _packed(small.rows([train[number] for number in order[start:end]], how, start, n))
+
+    parts, start = [], 0
+    for kept in shelf.parts("gradients", n, part, how.tell, _PART):
+        parts.append(_Part(order[start : start + len(kept)], kept))
+        start += len(kept)
+    return parts
+
+
+def _packed(rows: Rows) -> NDArray[np.float16]:
+    units, powers = _in_units(rows)
+    return np.concatenate([units, powers[:, None]], axis=1).astype(np.float16)
+
+
+def _in_units(rows: NDArray[_Float]) -> tuple[NDArray[_Float], NDArray[np.int32]]:
+    """Every row divided by a power of two, so that its largest number is about 1, and the powers."""
+    _, powers = np.frexp(np.abs(rows).max(axis=1))
+    return np.ldexp(rows, -powers[:, None]), powers
+
+
+def _inverses(
+    small: Projection, index: Sequence[_Part], counts: NDArray[np.int64], damping: float, shelf: Shelf
+) -> list[NDArray[np.floating]]:
+    """For each layer the inverse of the damped second moments of its small gradients."""
+
+    def compute() -> dict[str, NDArray[np.float64]]:
+        shares = np.sqrt(counts / counts.sum())
+        sizes = [place.stop - place.start for place in small.places]
+        moments = [np.zeros((size, size)) for size in sizes]
+        for part in index:
+            rows = np.ldexp(part.units().astype(np.float64), part.powers[:, None]) * shares[part.numbers, None]
+            for number, place in enumerate(small.places):
+                moments[number] += rows[:, place].T @ rows[:, place]
+        return {str(number): _inverse(one, damping) for number, one in enumerate(moments)}
+
+    kept = shelf.arrays("inverses", compute)
+    return [kept[str(number)] for number in range(len(small.places))]
+
+
+def _inverse(moments: Floats, damping: float) -> Floats:
+    """Of the damped moments; nothing for a layer that no training example sends a gradient through."""
+    mean = float(np.trace(moments)) / len(moments)
+    if mean <= _LEAST:
+        return np.zeros_like(moments)
+    # in units of the mean, which may be far too small to be inverted itself
+    return np.asarray(np.linalg.inv(moments / mean + damping * np.eye(len(moments))) / mean, np.float64)
+
+
+def _times(small: Projection, rows: Floats, blocks: list[NDArray[np.floating]] | None) -> Floats:
+    if blocks is None:
+        return rows
+    found = np.empty_like(rows)
+    for place, block in zip(small.places, blocks, strict=True):
+        found[:, place] = rows[:, place] @ block
+    return found
