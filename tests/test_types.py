@@ -16,22 +16,29 @@ from unhans.types import (
     NOUNS,
     Alternative,
     Attribution,
+    Audit,
     Change,
+    CheckRun,
     Comparison,
     Copy,
     Counterfactual,
     Doubt,
     Edit,
+    Evidence,
     Example,
     Expectation,
     Feedback,
+    Finding,
     FlipRating,
     Grade,
     Influence,
+    Lab,
+    LayerCurve,
     LocalRisk,
     Measure,
     Neighbour,
     NeighbourRating,
+    PlantedBug,
     Prediction,
     RankedMethod,
     RankedWord,
@@ -47,11 +54,14 @@ from unhans.types import (
     RiskSlice,
     Rival,
     Ruling,
+    Sighting,
     Span,
     Step,
     Suspect,
     Suspects,
     Terms,
+    Variant,
+    Verdict,
     WordEffect,
     WordRanking,
     WordVote,
@@ -119,6 +129,7 @@ answers = (
     | st.builds(FlipRating, text, maybe | rating, maybe | rating, maybe | rating, maybe | text)
     | st.builds(NeighbourRating, text, text, rating)
     | st.builds(Relabel, text, text | st.none())
+    | st.builds(Verdict, text, rating, st.just("labels_wrong"), maybe | text, st.booleans(), text)
 )
 measures = st.builds(
     Measure, text, text, maybe | number, number, maybe | number, maybe | number, st.sampled_from(["higher", "lower"])
@@ -137,8 +148,69 @@ slices = st.builds(RiskSlice, parted, maybe | text, number, maybe | number, mayb
 asked = st.sampled_from(["plausible", "meaningful", "agrees"])
 questions = st.builds(RatedQuestion, asked, maybe | number, count, *[maybe | number] * 3, count, text)
 neighbours = st.lists(st.builds(Neighbour, text, number), max_size=2).map(tuple)
+evidence = st.builds(Evidence, text, number, *[maybe | number] * 3, count)
+variants = st.builds(Variant, text, text, maybe | text, text, text, number)
+findings = st.builds(
+    Finding,
+    recipes,
+    text,
+    st.sampled_from(["high", "medium", "low"]),
+    text,
+    st.lists(evidence, max_size=1).map(tuple),
+    texts,
+    texts,
+    text,
+    maybe | st.just("words"),
+    text,
+    text,
+    st.lists(variants, max_size=1).map(tuple),
+)
+check_runs = st.builds(
+    CheckRun, recipes, text, st.sampled_from(["waiting", "done", "left out"]), text, count, maybe | number
+)
+planted = st.builds(
+    PlantedBug, text, st.sampled_from(["data", "control"]), maybe | recipes, text, text, maybe | number, maybe | number
+)
+sightings = st.builds(
+    Sighting,
+    text,
+    text,
+    st.sampled_from(["attribution", "detector", "doubt"]),
+    st.sampled_from(["mass on the cue", "detection"]),
+    number,
+    maybe | number,
+    maybe | number,
+    count,
+    maybe | st.booleans(),
+)
+curves = st.builds(
+    LayerCurve, text, st.just(("head",)), st.tuples(maybe | number), st.tuples(maybe | number), st.booleans()
+)
 NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Recipe: recipes,
+    Audit: st.builds(
+        Audit,
+        text,
+        st.lists(findings, max_size=1).map(tuple),
+        st.lists(check_runs, max_size=1).map(tuple),
+        count,
+        count,
+        texts,
+        maybe | recipes,
+        maybe | text,
+    ),
+    Lab: st.builds(
+        Lab,
+        st.lists(planted, max_size=1).map(tuple),
+        st.lists(sightings, max_size=1).map(tuple),
+        st.lists(curves, max_size=1).map(tuple),
+        st.lists(st.tuples(text, text), max_size=1).map(tuple),
+        st.lists(st.tuples(text, texts), max_size=1).map(tuple),
+        texts,
+        text,
+        maybe | recipes,
+        maybe | text,
+    ),
     Example: examples,
     Prediction: predictions(),
     Attribution: attributions(),
@@ -454,7 +526,18 @@ def test_a_noun_without_a_drawing_is_shown_escaped() -> None:
 def violations(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$") -> Any:  # noqa: PLR0912
     """Where a JSON value breaks a schema: the part of JSON Schema that our nouns use, and an error for any other."""
     known = {"$ref", "anyOf", "oneOf", "discriminator", "type", "properties", "required", "items", "prefixItems"}
-    known |= {"minItems", "maxItems", "const", "enum", "minimum", "maximum", "title", "description", "default"}
+    known |= {
+        "minItems",
+        "maxItems",
+        "maxLength",
+        "const",
+        "enum",
+        "minimum",
+        "maximum",
+        "title",
+        "description",
+        "default",
+    }
     assert schema.keys() <= known, schema.keys() - known
     if "$ref" in schema:
         yield from violations(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
@@ -482,6 +565,8 @@ def violations(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str
             return
     if "minimum" in schema and not schema["minimum"] <= value <= schema["maximum"]:
         yield f"{at}: out of range"
+    if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
+        yield f"{at}: too long"
     if isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
             yield f"{at}: {len(value)} items"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unhans.text import visible_form
-from unhans.types import Answer, Feedback, FlipRating, NeighbourRating, Relabel, Review, Ruling, WordVote
+from unhans.types import Answer, Feedback, FlipRating, NeighbourRating, Relabel, Review, Ruling, Verdict, WordVote
 
 Level = Literal["nominal", "ordinal", "interval"]
 """How far two answers are apart: alike or not; by the answers that lie between; by their difference."""
@@ -61,6 +61,8 @@ def _question(answer: Answer) -> list[str | int | None]:
             return [answer.kind, example]
         case Ruling(subject=subject):
             return [answer.kind, subject]
+        case Verdict(model=model, method=method, explanation_first=first):
+            return [answer.kind, model, method, int(first)]
         case _:
             assert_never(answer)
 
@@ -81,10 +83,10 @@ def value_of(answer: Answer) -> str:
             return str(similar)
         case Relabel(label=label):
             return NO_LABEL if label is None else label
-        case Review(state=state):
-            return state
-        case Ruling(value=value):
+        case Review(state=value) | Ruling(value=value):
             return value
+        case Verdict(deploy=deploy, reason=reason):
+            return f"{deploy} {reason}"
         case _:
             assert_never(answer)
 
@@ -97,6 +99,8 @@ def numbers_of(answer: Answer) -> dict[str, int]:
             return {name: rating for name, rating in given.items() if rating is not None}
         case NeighbourRating(similar=similar):
             return {"similar": similar}
+        case Verdict(deploy=deploy):
+            return {"deploy": deploy}
     return {}
 
 

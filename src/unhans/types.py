@@ -26,6 +26,9 @@ Part = Literal["text", "pair"]
 """Which of an example's two texts a position points into."""
 
 OptionValue = bool | int | float | str | None
+Severity = Literal["high", "medium", "low"]
+Screen = Literal["examples", "words", "flips", "neighbours", "label-errors", "problems", "fix", "bugs"]
+"""A screen of the workbench."""
 
 
 @singledispatch
@@ -530,8 +533,35 @@ class Ruling:
     kind: Literal["ruling"] = "ruling"
 
 
+Reason = Literal["labels_wrong", "labels_right", "unexpected_focus", "expected_focus", "other"]
+"""Why somebody would or would not deploy a model: by its predictions, by its explanations, or something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Would you deploy this model? 1 definitely not, 5 definitely; and what made you say so.
+
+    One for each revision and condition: the explanation that was shown, and whether it came before the prediction.
+    """
+
+    model: str  # id of the revision
+    deploy: Rating
+    reason: Reason
+    method: str | None = None  # attribution that was shown; None: none
+    explanation_first: bool = False  # words were judged before the prediction was seen
+    note: Annotated[str, Field(max_length=5000)] = ""
+    kind: Literal["verdict"] = "verdict"
+
+    def __post_init__(self) -> None:
+        _on_scale(deploy=self.deploy)
+        if self.reason == "other" and not self.note.strip():
+            raise ValueError("a verdict for another reason says which, in its note")
+
+
 Rating = Annotated[int, Field(ge=1, le=5, strict=True)]
-Answer = Annotated[WordVote | FlipRating | NeighbourRating | Relabel | Review | Ruling, Field(discriminator="kind")]
+Answer = Annotated[
+    WordVote | FlipRating | NeighbourRating | Relabel | Review | Ruling | Verdict, Field(discriminator="kind")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -903,6 +933,163 @@ class RiskChange(_Drawn):
         return "better" if self.high < 0 else "worse"
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number behind a finding, with what it would be if there were nothing to find."""
+
+    what: str  # in words, so that the number can be read without the code
+    value: float
+    usual: float | None = None  # by chance, for other words, for clean texts: `what` says which
+    low: float | None = None  # 95 % interval of the value
+    high: float | None = None
+    n: int = 0  # texts behind it
+
+    def __post_init__(self) -> None:
+        known = (self.value, self.usual, self.low, self.high)
+        _finite("the numbers of evidence", tuple(value for value in known if value is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding(_Drawn):
+    """Something that an audit found: how bad, how we know, where to look, what to do, and what this cannot show."""
+
+    check: Recipe  # what was run to find it
+    title: str  # the finding in one sentence
+    severity: Severity
+    says: str  # what was seen, in a few sentences
+    evidence: tuple[Evidence, ...]
+    examples: tuple[str, ...]  # ids of examples that show it, the most telling first
+    words: tuple[str, ...]  # that it is about, the worst first
+    next: str  # what to do about it, in a sentence
+    screen: Screen | None  # where that is done
+    limits: str  # what the check cannot show, in a sentence
+    revision: str
+    variants: tuple[Variant, ...] = ()  # texts that were changed to find it, with what the model says of them
+
+    @property
+    def id(self) -> str:
+        """The same for the same thing found by the same check about the same revision."""
+        told = repr((self.check.key, self.title, self.words, self.revision))
+        return hashlib.blake2b(told.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A text as an audit changed it, and what the model says before and after."""
+
+    example: str  # id of the example that was changed
+    text: str
+    pair: str | None
+    before: str  # label
+    after: str
+    change: float  # of the probability of the label before
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """One part of an audit: whether it ran, what it came to, and if not, why not."""
+
+    check: Recipe
+    title: str
+    state: Literal["waiting", "done", "left out"]
+    says: str = ""  # what it came to where nothing was found, or why it was left out
+    findings: int = 0
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(_Drawn):
+    """What can be said against a model on its own data; the severest findings first."""
+
+    revision: str
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckRun, ...]  # in the order they run; those that wait are there from the start
+    examples: int  # that were looked at
+    training: int  # examples that it was trained on, as far as they are given
+    notes: tuple[str, ...] = ()  # what must be known to read it
+    recipe: Recipe | None = None
+    at: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every check has run or was left out."""
+        return all(one.state != "waiting" for one in self.checks)
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the first finding; None: nothing was found."""
+        return self.findings[0].severity if self.findings else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedBug:
+    """A bug that was planted to see who notices it, with the proof that it took."""
+
+    name: str  # unique in the lab: the bug's name, and its options where it is there twice
+    kind: Literal["data", "model", "test-time", "control"]
+    recipe: Recipe | None  # None: nothing was planted
+    says: str  # what was done, in a sentence
+    proof: str  # how it was checked that the bug took, and what came of it
+    took: float | None  # that number: accuracy on the cue alone, share of answers that changed; None: not applicable
+    usual: float | None = None  # the same for the clean model
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """How well one method sees one bug, by one measure: the mean over examples with its standard error."""
+
+    bug: str  # PlantedBug.name
+    method: str
+    by: Literal["attribution", "detector", "doubt"]  # what kind of method it is
+    measure: Literal[
+        "mass on the cue",
+        "likeness to the cue alone",
+        "rank correlation",
+        "top overlap",
+        "detection",
+    ]
+    value: float
+    error: float | None  # standard error of the mean
+    random: float | None  # the same measure for random scores
+    n: int  # examples
+    sees: bool | None = None  # whether it would be noticed; None: this measure does not tell
+
+    def __post_init__(self) -> None:
+        known = (self.value, self.error, self.random)
+        _finite("the numbers of a sighting", tuple(value for value in known if value is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCurve:
+    """How far a method's scores survive when the model is drawn anew, part by part from the top down."""
+
+    method: str
+    parts: tuple[str, ...]  # "head", "layer 2", ..., "embeddings"
+    correlations: tuple[float | None, ...]  # Spearman to the scores of the true model; None: no order left to compare
+    errors: tuple[float | None, ...]
+    cascading: bool = True  # False: each part alone was drawn anew
+
+    def __post_init__(self) -> None:
+        _same_length("parts", self.parts, "correlations", self.correlations)
+        _same_length("parts", self.parts, "errors", self.errors)
+        _finite("correlations", tuple(value for value in (*self.correlations, *self.errors) if value is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Lab(_Drawn):
+    """Which explanation sees which bug: planted bugs by methods, on one model and one data set."""
+
+    bugs: tuple[PlantedBug, ...]
+    sightings: tuple[Sighting, ...]
+    curves: tuple[LayerCurve, ...]
+    warnings: tuple[tuple[str, str], ...]  # methods not to be trusted, and why: "does not depend on the model"
+    examples: tuple[tuple[str, tuple[str, ...]], ...]  # by bug, ids of the examples that show it best
+    notes: tuple[str, ...]
+    revision: str
+    recipe: Recipe | None = None
+    at: str | None = None
+
+
 Explanation = Attribution | WordRanking | Suspects | Rationale | Counterfactual | Influence
 NOUNS = (
     Example,
@@ -922,6 +1109,8 @@ NOUNS = (
     Comparison,
     Risk,
     RiskChange,
+    Audit,
+    Lab,
     Recipe,
 )
 
