@@ -7,7 +7,9 @@ head. For each seed a base model is trained on 8,000 pairs of MNLI with two labe
 kept). Anchors are from matched dev pairs that are not measured; people are simulated by the patterns that two pairs
 share. Measured on HANS, so many pairs of each of the 30 subcases, and on matched dev pairs. Printed as Markdown beside
 the paper's numbers; a run goes on from its `--results` file. `--trial` measures on other pairs of both sets, so that
-nothing is chosen by those that are reported.
+nothing is chosen by those that are reported; `--try` adds rows with other settings than ours, and has its own results:
+
+    python examples/hildif_nli.py DATA ENCODER --seeds 1 --trial --results trials.json --try '{"anchors": 20}'
 """
 
 from __future__ import annotations
@@ -53,8 +55,10 @@ def main() -> None:
     for seed in range(0 if options.only_tables else options.seeds):
         _seed(options, seed)
     runs = _latest(options.results)
-    print(f"As measured (entailment / non-entailment):\n\n{table(runs, [row.name for row in _rows()])}\n")
-    print(f"By subcase:\n\n{_subcases(runs)}\n\nThe paper (BERT-base, ten neighbours):\n\n{PUBLISHED}\n\n{_bar(runs)}")
+    names = list(dict.fromkeys([*(row.name for row in _rows()), *(run["configuration"] for run in runs)]))
+    print(f"As measured (entailment / non-entailment):\n\n{table(runs, names)}\n")
+    print(f"By subcase:\n\n{_subcases(runs, names)}\n")
+    print(f"The paper (BERT-base, ten neighbours):\n\n{PUBLISHED}\n\n{_bar(runs, names)}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,6 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("hildif.json"))
     parser.add_argument("--trial", action="store_true", help="measure on other pairs than those reported")
     parser.add_argument("--rows", nargs="*", help="only these configurations")
+    parser.add_argument("--try", action="append", default=[], dest="tried", help="settings beside ours, as JSON")
     parser.add_argument("--only-tables", action="store_true")
     parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
@@ -78,6 +83,16 @@ def _rows() -> list[Configuration]:
     rows = configurations(paper=replace(PAPER, longest=LONGEST), ours=replace(OURS, longest=LONGEST))
     first = ("baseline", "ours", "HS DA H")
     return sorted(rows, key=lambda row: first.index(row.name) if row.name in first else len(first))
+
+
+def _tried(given: str) -> Configuration:
+    """Ours with some settings changed: those of a plan, and under `training` those of a training."""
+    settings = json.loads(given)
+    plan = {"longest": LONGEST}
+    plan |= {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    plan["training"] = {**OURS.training, **settings.get("training", {})}
+    (ours,) = (row for row in configurations(ours=replace(OURS, **plan)) if row.name == "ours")
+    return replace(ours, name=f"ours, {given}")
 
 
 def _latest(path: Path) -> list[dict]:
@@ -97,7 +112,8 @@ def _seed(options: argparse.Namespace, seed: int) -> None:
         rest,
         hans,
         dev,
-        rows=[row for row in _rows() if not options.rows or row.name in options.rows],
+        rows=[row for row in _rows() if options.rows is None or row.name in options.rows]
+        + [_tried(given) for given in options.tried],
         kind=lambda example: KINDS[str(example.group)[0]],
         seeds=(seed,),
         results=options.results,
@@ -158,8 +174,8 @@ def _shares(runs: Sequence[dict], name: str, what: str, key: str) -> float:
     return 100 * float(np.mean([right / n for right, n in own])) if own else float("nan")
 
 
-def _subcases(runs: Sequence[dict]) -> str:
-    names = [row.name for row in _rows() if any(run["configuration"] == row.name for run in runs)]
+def _subcases(runs: Sequence[dict], names: Sequence[str]) -> str:
+    names = [name for name in names if any(run["configuration"] == name for run in runs)]
     lines = [f"| subcase | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for key in sorted({key for run in runs for key in run["groups"]}):
         cells = [f"{_shares(runs, name, 'groups', key):.0f}" for name in names]
@@ -167,10 +183,10 @@ def _subcases(runs: Sequence[dict]) -> str:
     return "\n".join(lines)
 
 
-def _bar(runs: Sequence[dict]) -> str:
+def _bar(runs: Sequence[dict], names: Sequence[str]) -> str:
     """Whether non-entailment rose by 15 points for at most 2 on MNLI, and what became of entailment."""
     lines = []
-    for name in (row.name for row in _rows() if row.name != "baseline"):
+    for name in (name for name in names if name != "baseline"):
         seeds = {r["seed"] for r in runs if r["configuration"] == name}
         own = [r for r in runs if r["configuration"] in (name, "baseline") and r["seed"] in seeds]
         if not seeds or not any(r["configuration"] == "baseline" for r in own):

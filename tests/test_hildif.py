@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -20,6 +21,7 @@ from unhans.hildif import (
     Configuration,
     Plan,
     SimulatedPerson,
+    _apart,
     _balanced,
     ablation,
     configurations,
@@ -177,6 +179,26 @@ def test_the_narrowest_pattern_names_a_pair():
     assert narrowest(pair("A cat sat.", "A dog sat.")) is None
 
 
+def test_labels_are_told_apart_wherever_the_line_is_drawn():
+    """Against the definition: of all pairs of a text with the label and one without, the share in the right order."""
+    rng = np.random.default_rng(3)
+    scores, labels = rng.integers(0, 5, (40, 3)).astype(float), rng.integers(0, 3, 40).tolist()
+    areas = [
+        np.mean(
+            [
+                (scores[one, label] > scores[other, label]) + (scores[one, label] == scores[other, label]) / 2
+                for one in range(40)
+                for other in range(40)
+                if labels[one] == label != labels[other]
+            ]
+        )
+        for label in range(3)
+    ]
+    assert _apart(scores, labels) == pytest.approx(np.mean(areas))
+    assert _apart(scores - [7, 0, 0], labels) == _apart(scores, labels)  # another threshold is no other model
+    assert _apart(scores, [1] * 40) is None
+
+
 def test_an_ablation_goes_on_where_it_was_stopped(tmp_path):
     rows = [
         Configuration("baseline", None),
@@ -209,11 +231,14 @@ def test_an_ablation_goes_on_where_it_was_stopped(tmp_path):
     cued = runs[0]["groups"]["cued|negative"]
     assert cued == runs[0]["kinds"]["cued|negative"] == [0, len(CUED[20:])]
     assert runs[0]["held_out"][1] == 40
+    assert runs[0]["apart"] == {"cued": None}  # of one label alone
     assert sum(n for _, n in runs[0]["labels"].values()) == len(stress)
     assert runs[1]["judgements"] <= 6
     assert runs[2]["copies"] == {}
     lines = table(runs).splitlines()
-    assert lines[0].startswith("| configuration | cued | negative | positive | mean of labels | held out |")
+    assert lines[0].startswith(
+        "| configuration | cued | negative | positive | mean of labels | told apart | held out |"
+    )
     assert len(lines) == 5
     assert "| baseline | 0.0 / – |" in lines[2]
 

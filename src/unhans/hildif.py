@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from unhans.augmentations import COPIES_PER_POINT, augment, augmentation
 from unhans.augmentations import DEFAULT as SYNONYMS
@@ -550,19 +551,46 @@ def _measured(
     kind: Kind,
     bars: Bars | None,
 ) -> dict[str, Any]:
-    """Right answers and sizes: of each kind and label, each group and label, and of the held-out set."""
+    """Right answers and sizes: of each kind and label, each group and label, and of the held-out set.
+
+    Beside them, how well the labels of each kind are told apart, wherever the line between them is drawn.
+    """
     bar = bars("Measuring") if bars is not None else None
     everything = [example for example in (*stress, *held_out) if example.label is not None]
-    best = classifier.log_probs(everything, progress=bar).argmax(axis=1)
-    right = [classifier.labels[n] == e.label for n, e in zip(best.tolist(), everything, strict=True)]
+    scores = classifier.log_probs(everything, progress=bar)
+    right = [classifier.labels[n] == e.label for n, e in zip(scores.argmax(axis=1).tolist(), everything, strict=True)]
     n = sum(example.label is not None for example in stress)
     own = list(zip(everything[:n], right[:n], strict=True))
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, example in enumerate(everything[:n]):
+        if (name := kind(example)) is not None:
+            places[name].append(place)
     return {
+        "apart": {
+            name: _apart(scores[at], [classifier.labels.index(str(everything[place].label)) for place in at])
+            for name, at in sorted(places.items())
+        },
         "kinds": _counted((f"{name}|{e.label}", ok) for e, ok in own if (name := kind(e)) is not None),
         "labels": _counted((str(e.label), ok) for e, ok in own),
         "groups": _counted((f"{e.group}|{e.label}", ok) for e, ok in own if e.group is not None),
         "held_out": [sum(right[n:]), len(right) - n],
     }
+
+
+def _apart(scores: np.ndarray, labels: Sequence[int]) -> float | None:
+    """How often a text of a label has a higher score for it than a text of another: 0.5 is chance, 1 is always.
+
+    That is the area under the ROC curve, the mean over the labels. A model that merely says one label more often than
+    before gets as much as it had. None where all have one label.
+    """
+    areas = []
+    for label in set(labels):
+        own = np.equal(labels, label)
+        here, others = int(own.sum()), int((~own).sum())
+        if others:
+            ranks = rankdata(scores[:, label])
+            areas.append((float(ranks[own].sum()) - here * (here + 1) / 2) / (here * others))
+    return float(np.mean(areas)) if areas else None
 
 
 def _counted(answers: Iterable[tuple[str, bool]]) -> dict[str, list[int]]:
@@ -577,30 +605,42 @@ def table(runs: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None)
     """The runs as Markdown: accuracy in percent, the mean over seeds; a row for each configuration.
 
     Columns are kinds with one number for each label (in alphabetical order, between bars), then each label over the
-    whole stress set, their mean, and the held-out set. Behind the mean over labels stands its standard deviation over
-    seeds, where there are several.
+    whole stress set, their mean, how well they are told apart (the area under the ROC curve, by kind), and the held-out
+    set. Behind the numbers of the whole stand their standard deviations over seeds, where there are several.
     """
     if not runs:
         raise BadData("There are no runs to make a table of.")
     names = list(dict.fromkeys(str(run["configuration"]) for run in runs)) if names is None else names
     kinds = sorted({key.partition("|")[0] for run in runs for key in run["kinds"]})
     labels = sorted({label for run in runs for label in run["labels"]})
-    head = ["configuration", *kinds, *labels, "mean of labels", "held out", "judgements", "copies", "seeds"]
+    head = ["configuration", *kinds, *labels, "mean of labels", "told apart", "held out"]
+    head += ["judgements", "copies", "seeds"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name in names:
         own = [run for run in runs if run["configuration"] == name]
         if not own:
             continue
         cells = [" / ".join(_mean(own, "kinds", f"{kind}|{label}") for label in labels) for kind in kinds]
-        cells += [_mean(own, "labels", label) for label in labels]
-        means = [100 * float(np.mean([_share(run["labels"][label]) for label in labels])) for run in own]
-        spread = f" ± {np.std(means, ddof=1):.1f}" if len(means) > 1 else ""
-        held_out = 100 * float(np.mean([_share(run["held_out"]) for run in own]))
-        copies = float(np.mean([sum(run["copies"].values()) for run in own]))
+        cells += [_spread([_share(run["labels"][label]) for run in own]) for label in labels]
+        cells.append(_spread([float(np.mean([_share(run["labels"][label]) for label in labels])) for run in own]))
+        cells.append(" / ".join(_told_apart(own, kind) for kind in kinds) or "–")
+        cells.append(_spread([_share(run["held_out"]) for run in own]))
         asked = float(np.mean([run["judgements"] for run in own]))
-        cells += [f"{np.mean(means):.1f}{spread}", f"{held_out:.1f}", f"{asked:.0f}", f"{copies:.0f}", str(len(own))]
+        copies = float(np.mean([sum(run["copies"].values()) for run in own]))
+        cells += [f"{asked:.0f}", f"{copies:.0f}", str(len(own))]
         lines.append(f"| {' | '.join([name, *cells])} |")
     return "\n".join(lines)
+
+
+def _spread(shares: Sequence[float]) -> str:
+    """Their mean in percent, with the standard deviation where there are several."""
+    deviation = f" ± {100 * np.std(shares, ddof=1):.1f}" if len(shares) > 1 else ""
+    return f"{100 * float(np.mean(shares)):.1f}{deviation}"
+
+
+def _told_apart(runs: Sequence[Mapping[str, Any]], kind: str) -> str:
+    known = [area for run in runs if (area := run.get("apart", {}).get(kind)) is not None]
+    return f"{100 * float(np.mean(known)):.1f}" if known else "–"
 
 
 def _share(counted: Sequence[int]) -> float:
