@@ -11,13 +11,24 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any, Literal, NamedTuple, assert_never
+from typing import Any, Literal, NamedTuple, assert_never, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unhans.text import visible_form
-from unhans.types import Answer, Feedback, FlipRating, NeighbourRating, Relabel, Review, Ruling, Verdict, WordVote
+from unhans.types import (
+    Answer,
+    Feedback,
+    FlipRating,
+    NeighbourRating,
+    Reason,
+    Relabel,
+    Review,
+    Ruling,
+    Verdict,
+    WordVote,
+)
 
 Level = Literal["nominal", "ordinal", "interval"]
 """How far two answers are apart: alike or not; by the answers that lie between; by their difference."""
@@ -130,11 +141,12 @@ def stale_reason(feedback: Feedback, *, text_hash: str | None, revision: str) ->
     """Why an entry no longer fits: the text is gone or has changed, or the model has; None if it fits.
 
     `text_hash` is what the example's text is now, None if there is none. What the right label is, and whether two
-    texts share a pattern, is asked about texts alone: such answers outlive a revision.
+    texts share a pattern, is asked about texts alone: such answers outlive a revision. So do verdicts, each of which
+    names the revision that it is about.
     """
     if feedback.text_hash is not None and feedback.text_hash != text_hash:
         return GONE if text_hash is None else CHANGED
-    if feedback.revision != revision and not isinstance(feedback.says, Relabel | NeighbourRating):
+    if feedback.revision != revision and not isinstance(feedback.says, Relabel | NeighbourRating | Verdict):
         return OTHER_REVISION
     return None
 
@@ -312,6 +324,21 @@ class SettledFlip:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What people say of one model in one condition: which explanation they saw, and whether before the prediction."""
+
+    model: str  # id of the revision
+    method: str | None
+    explanation_first: bool
+    counts: tuple[int, int, int, int, int]  # from definitely not to definitely
+    people: int
+    median: float
+    low: float  # quartiles
+    high: float
+    reasons: tuple[tuple[Reason, int], ...]  # all of them, and how many people gave each
+
+
+@dataclass(frozen=True, slots=True)
 class SettledNeighbour:
     """How far people find a training example to share the pattern of a text: the mean over them, or what was ruled."""
 
@@ -330,6 +357,7 @@ _LEVELS: dict[str, Level] = {
     "flip_meaningful": "ordinal",
     "flip_agrees": "ordinal",
     "neighbour_similar": "ordinal",
+    "verdict_deploy": "ordinal",
 }
 
 
@@ -403,8 +431,8 @@ def _asked(opinions: Iterable[Feedback]) -> _Asked:
                 asked.add("word_vote_everywhere", subject_of(says), author, says.vote)
             case Relabel():
                 asked.add("relabel", subject_of(says), author, value_of(says))
-            case FlipRating() | NeighbourRating():
-                family = "flip" if isinstance(says, FlipRating) else "neighbour"
+            case FlipRating() | NeighbourRating() | Verdict():
+                family = says.kind.partition("_")[0]
                 for name, rating in numbers_of(says).items():
                     asked.add(f"{family}_{name}", subject_of(says), author, rating)
     return asked
@@ -474,14 +502,15 @@ def disagreements(opinions: Iterable[Feedback]) -> list[Disagreement]:
     """Questions with opposite answers, those without a ruling first, otherwise in the order they came up.
 
     Opposite are raise and lower, different labels (of a flip too), and ratings of at most 2 and at least 4. A word that
-    one person marks and another leaves is no such question: leaving it was not an answer anybody gave.
+    one person marks and another leaves is no such question: leaving it was not an answer anybody gave. What people
+    think of a model as a whole (`Verdict`) is not for somebody else to settle.
     """
     by_subject: dict[str, dict[str, Answer]] = defaultdict(dict)
     rulings: dict[str, str] = {}
     for opinion in opinions:
         if isinstance(opinion.says, Ruling):
             rulings[opinion.says.subject] = opinion.says.value
-        elif not isinstance(opinion.says, Review):
+        elif not isinstance(opinion.says, Review | Verdict):
             by_subject[subject_of(opinion.says)][opinion.author] = opinion.says
     found = [
         Disagreement(
@@ -596,6 +625,23 @@ def settle_neighbours(feedback: Iterable[Feedback]) -> list[SettledNeighbour]:
     return settled
 
 
+def verdicts_by_condition(opinions: Iterable[Feedback]) -> list[Verdicts]:
+    """What people say of models, by model, explanation and order; without an explanation first, otherwise by name."""
+    given: dict[tuple[str, str | None, bool], list[Verdict]] = defaultdict(list)
+    for opinion in opinions:
+        if isinstance(says := opinion.says, Verdict):
+            given[says.model, says.method, says.explanation_first].append(says)
+    return [_verdicts(*key, given[key]) for key in sorted(given, key=lambda key: (key[0], key[1] or "", key[2]))]
+
+
+def _verdicts(model: str, method: str | None, first: bool, given: Sequence[Verdict]) -> Verdicts:
+    numbers, reasons = Counter(one.deploy for one in given), Counter(one.reason for one in given)
+    low, middle, high = (float(value) for value in np.quantile([one.deploy for one in given], (0.25, 0.5, 0.75)))
+    counts = (numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
+    told = tuple((reason, reasons[reason]) for reason in get_args(Reason))
+    return Verdicts(model, method, first, counts, len(given), middle, low, high, told)
+
+
 def copies_wanted(settled: Iterable[SettledNeighbour], per_point: float = 10) -> dict[str, int]:
     """How many copies of each rated training example there should be: so many for each point, over all texts."""
     points: dict[str, float] = defaultdict(float)
@@ -605,13 +651,13 @@ def copies_wanted(settled: Iterable[SettledNeighbour], per_point: float = 10) ->
 
 
 def contributions(opinions: Iterable[Feedback]) -> list[Contribution]:
-    """Each person's part in the answers a fix may use, largest first; reviews and rulings are none.
+    """Each person's part in the answers a fix may use, largest first; reviews, rulings and verdicts are none.
 
     One person's flood shows in `share`, and somebody who always gives the same answer in `by_kind`.
     """
     given: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for opinion in opinions:
-        if not isinstance(opinion.says, Review | Ruling):
+        if not isinstance(opinion.says, Review | Ruling | Verdict):
             given[opinion.author][opinion.says.kind][value_of(opinion.says)] += 1
     sizes = {author: sum(values.total() for values in kinds.values()) for author, kinds in given.items()}
     everybody = sum(sizes.values())

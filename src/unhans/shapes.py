@@ -15,21 +15,26 @@ from unhans.jobs import Job
 from unhans.types import (
     Answer,
     Attribution,
+    CheckRun,
     Copy,
     Counterfactual,
     Doubt,
     Edit,
     Example,
     Feedback,
+    Finding,
+    Lab,
     Measure,
     OptionValue,
     Part,
     Prediction,
     Rationale,
+    Reason,
     Recipe,
     Revision,
     Risk,
     RiskChange,
+    Severity,
     Span,
 )
 
@@ -275,7 +280,7 @@ class ProjectSettings:
     overlap: Annotated[int, Field(ge=1, le=100, strict=True)] = 1  # how many people judge each example
     blind: bool = True  # annotators do not see each other's answers
     hide_texts: bool = False  # texts are blurred until asked for: the data may offend
-    hide_prediction: bool = False  # ask about words before the prediction is shown
+    hide_prediction: bool = False  # explanation first: annotators see what the model says once they judged the words
 
 
 @dataclass(frozen=True)
@@ -392,7 +397,7 @@ class ExampleView:
     example: Example
     text_hash: str  # of what was shown: answers carry it
     prediction: Prediction | None
-    attribution: Attribution | None  # of the explanation set asked for
+    attribution: Attribution | None  # of the explanation set asked for; where `hidden`, strengths without direction
     scale: float | None
     state: State
     mine: tuple[Opinion, ...]  # my votes, reviews and labels of this example
@@ -401,6 +406,7 @@ class ExampleView:
     warnings: tuple[str, ...]  # one word only, mostly unknown words, cut off, control words …
     previous: int | None  # places of the neighbours under the same filter
     following: int | None
+    hidden: bool = False  # what the model says is not told before I have judged the words (explanation first)
 
 
 @dataclass(frozen=True)
@@ -643,6 +649,7 @@ class Method:
     options: tuple[MethodOption, ...]
     usable: bool  # with the project's model
     unusable: str  # and if not, why
+    warning: str = ""  # why not to trust it with this model, as the lab or an audit found; empty: nothing is known
 
 
 # -- fixing
@@ -1182,3 +1189,187 @@ class DoubtPage:
     total: int
     judged: int  # by me
     recipe: Recipe | None  # None: nobody has looked yet
+
+
+# -- bugs: audits, the lab, verdicts
+
+AuditId = FlipId
+
+
+@dataclass(frozen=True)
+class NewAudit:
+    """Look for what can be said against a revision: by all checks that can be run here, or by some."""
+
+    revision: Name | None = None  # its name; None: the one in use
+    checks: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)] | None = None
+    options: dict[Name, dict[Name, OptionValue]] | None = None  # of checks, by their names
+    method: Name | None = None  # the explanation method that checks use and put to the test; None: the usual one
+    limit: Annotated[int, Field(ge=10, le=20_000, strict=True)] = 5000  # examples to look at
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """An audit in a list."""
+
+    id: str
+    revision: str  # id
+    name: str  # of the revision: r0, r1 …; empty: it is not there any more
+    at: str  # when it began
+    by: str
+    complete: bool  # False: some checks have not run, because it still runs or was stopped
+    job: str | None  # id of the job that makes it; None: it was made on the command line
+    worst: Severity | None
+    high: int  # findings of each severity
+    medium: int
+    low: int
+    examples: int
+    training: int
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """An audit as far as it has come; its findings come in pages of their own."""
+
+    row: AuditRow
+    checks: tuple[CheckRun, ...]  # in the order they run; those that wait are there from the start
+    notes: tuple[str, ...]
+    recipe: Recipe | None
+    job: Job | None  # that makes it, if it is still known
+
+
+class AuditQuery(BaseModel):
+    """Which audits: the query of `GET audits` and of `GET audit`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    revision: Name | None = None  # id or name; None: all of them in a list, and the one in use for a single one
+
+
+class FindingQuery(BaseModel):
+    """A page of findings, the severest first: the query of `GET audits/{id}/findings`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    severity: Severity | None = None
+    check: Name | None = None
+    cursor: Cursor | None = None
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """A finding, and where the examples are that it names."""
+
+    id: str
+    finding: Finding
+    places: dict[str, int]  # by the ids of its examples and of those that were changed
+
+
+@dataclass(frozen=True)
+class FindingPage:
+    """Some findings and where to go on."""
+
+    items: tuple[FindingView, ...]
+    next: str | None
+    total: int
+
+
+@dataclass(frozen=True)
+class FindingPair:
+    """The same thing, found by both of two audits."""
+
+    before: FindingView
+    after: FindingView
+
+
+@dataclass(frozen=True)
+class AuditChange:
+    """What became of the findings of one audit in another: whether a fix did what it was for."""
+
+    before: AuditRow
+    after: AuditRow
+    gone: tuple[FindingView, ...]  # of the first, and the same check finds them no more
+    new: tuple[FindingView, ...]  # of the second, and the same check did not find them before
+    stayed: tuple[FindingPair, ...]
+    unknown: tuple[FindingView, ...]  # of either, and their check did not run in the other
+
+
+@dataclass(frozen=True)
+class AuditOffer:
+    """What an audit can do here."""
+
+    checks: tuple[Method, ...]
+    methods: tuple[Method, ...]  # explanation methods to be used and put to the test
+    examples: int  # held out, that can be looked at
+    training: int  # examples that the model was trained on
+    cannot: str  # why nothing can be audited; empty: it can
+
+
+@dataclass(frozen=True)
+class NewLab:
+    """Plant bugs into copies of the model in use and its data, and see which explanation notices which."""
+
+    bugs: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)] | None = None  # None: the usual ones
+    methods: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)] | None = None  # None: the usual ones
+    examples: Annotated[int, Field(ge=10, le=1000, strict=True)] = 100  # explained for each bug
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
+
+
+@dataclass(frozen=True)
+class LabView:
+    """Which explanation sees which bug, and where the examples are that show it."""
+
+    id: str
+    name: str  # of the revision; empty: it is not there any more
+    at: str
+    by: str
+    lab: Lab
+    places: dict[str, int]  # of the examples that the lab names, by their ids, as far as they are the project's
+
+
+@dataclass(frozen=True)
+class LabOffer:
+    """What the lab can plant and compare here."""
+
+    bugs: tuple[Method, ...]
+    methods: tuple[Method, ...]  # explanation methods
+    examples: int  # held out, that can be explained
+    training: int
+    cannot: str  # why nothing can be planted; empty: it can
+
+
+@dataclass(frozen=True)
+class VerdictReason:
+    """How many people gave a reason."""
+
+    reason: Reason
+    people: int
+    share: float  # of those who gave a verdict in this condition
+
+
+@dataclass(frozen=True)
+class VerdictCondition:
+    """What people say of one revision, having seen one kind of explanation in one order."""
+
+    revision: str  # id
+    name: str  # r0, r1 …; empty: it is not there any more
+    method: str | None  # None: no explanation was shown
+    explanation_first: bool
+    counts: tuple[int, int, int, int, int]  # from definitely not to definitely
+    people: int
+    median: float
+    low: float  # quartiles
+    high: float
+    reasons: tuple[VerdictReason, ...]  # all five
+
+
+@dataclass(frozen=True)
+class VerdictSummary:
+    """Would people deploy the model, by condition, and why."""
+
+    own: bool  # of my verdicts only, for I may not see other people's
+    conditions: tuple[VerdictCondition, ...]  # revisions in their order; without an explanation first
+    people: int
+    agreement: Agreement | None  # over the conditions; None: it would tell of other people's verdicts
+    said: tuple[Opinion, ...]  # the verdicts that I may see, mine among them, newest first, 200 at most

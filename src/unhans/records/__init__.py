@@ -33,6 +33,8 @@ from unhans.feedback import (
     stale_reason,
     subject_of,
 )
+from unhans.records.audit_views import AuditViews
+from unhans.records.auditing import AuditTable, KnownAudits, LabTable
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import ExplanationTable, WordOrder, word_row
 from unhans.records.flip_views import FlipViews
@@ -83,6 +85,7 @@ from unhans.store.schema import settings
 from unhans.text import Words, visible_form
 from unhans.types import (
     Answer,
+    Audit,
     Copy,
     Counterfactual,
     Doubt,
@@ -90,12 +93,14 @@ from unhans.types import (
     Feedback,
     FlipRating,
     Influence,
+    Lab,
     NeighbourRating,
     Relabel,
     Report,
     Review,
     Revision,
     Risk,
+    Verdict,
     WordVote,
     from_json,
 )
@@ -121,6 +126,7 @@ class Records:
         self.log = FeedbackLog(store, self.table)
         self.reports, self.curves, self.flip_table = ReportTable(store), CurveTable(store), FlipTable(store)
         self.trace_table, self.copy_table, self.doubt_table = TraceTable(store), CopyTable(store), DoubtTable(store)
+        self.audit_table, self.lab_table = AuditTable(store), LabTable(store)
         self._risks: dict[tuple[str, float, str | None], tuple[tuple[int, int], Risk]] = {}  # with what it is of
         self._current: tuple[tuple[int, int], Revision] | None = None  # with the pointer that said so
 
@@ -229,9 +235,10 @@ class Records:
         self.keep_setting("judging", asdict(new))
 
     def methods(self) -> list[Method]:
-        """The explanation methods, as a process that had them loaded described them."""
+        """The explanation methods, as a process that had them loaded described them, and what speaks against each."""
         found: list[Method] = TypeAdapter(list[Method]).validate_python(self.setting("methods") or [])
-        return found
+        warnings = self.method_warnings()
+        return [replace(method, warning=warnings.get(method.name, "")) for method in found]
 
     # -- what screens need
 
@@ -309,6 +316,13 @@ class Records:
             there = len(known) == 2 and self.trace_table.are_neighbours(known[says.anchor][0], says.train)
             check_answer(says, None, self.labels, neighbours=there)
             return known[says.train][1].text_hash
+        if isinstance(says, Verdict):
+            if says.model not in self.revision_names():
+                raise NotFound("There is no such revision of the model. Reload the page.")
+            if says.model != revision:
+                raise BadOption("This verdict is about another revision than the one that was looked at. Reload it.")
+            if says.method is not None and says.method not in {method.name for method in self.methods()}:
+                raise BadOption("There is no such explanation method.")
         named = says.example if isinstance(says, WordVote | Relabel | Review) else None
         found = self.table.find([named]).get(named) if named is not None else None
         check_answer(says, found[1] if found else None, self.labels)
@@ -510,6 +524,37 @@ class Records:
         """How many examples are for training."""
         return count_parts(self.store, self.parts)[0]
 
+    # -- auditing
+
+    def audit_views(self, author: str, *, sees_others: bool) -> AuditViews:
+        """Audits, the lab and verdicts as somebody may see them."""
+        return AuditViews(self, author, sees_others)
+
+    def known_audits(self) -> KnownAudits:
+        """The checks and bugs that there are, as a process that had them loaded described them."""
+        found = self.setting("audits")
+        return KnownAudits() if found is None else TypeAdapter(KnownAudits).validate_python(found)
+
+    def audits(self, revision: str | None = None) -> list[Audit]:
+        """The audits of a revision, by its id or name, or of all, newest first; those that were stopped among them."""
+        chosen = None if revision is None else self.revision_id(revision)
+        return [self.audit_table.one(facts.id).audit for facts in self.audit_table.listed(chosen)]
+
+    def latest_audit(self, revision: str | None = None) -> Audit | None:
+        """The newest audit of a revision, or of the one in use, complete or not; None: there is none."""
+        found = self.audit_table.latest(self.revision_id(revision))
+        return None if found is None else found.audit
+
+    def latest_lab(self, revision: str | None = None) -> Lab | None:
+        """What the lab last found out about a revision, or about the one in use; None: nothing."""
+        found = self.lab_table.latest(self.revision_id(revision))
+        return None if found is None else found.lab
+
+    def method_warnings(self, revision: str | None = None) -> dict[str, str]:
+        """Explanation methods not to be trusted with a revision, and why, as the lab and its newest audit found."""
+        chosen = self.revision_id(revision)
+        return self.audit_table.warnings(chosen) | self.lab_table.warnings(chosen)
+
     # -- fixing
 
     @cached_property
@@ -635,6 +680,10 @@ class Records:
                 f"{name} made something worse: {where} went from {worst.before:.3g} to {worst.after:.3g}{more}. "
                 "Nothing was changed; read the report, and publish it even so if that is worth it."
             )
+
+    def revision_names(self) -> dict[str, str]:
+        """What revisions are called, published and proposed, by their ids, oldest first."""
+        return {revision.id: name for name, revision in self._listed()}
 
     def _listed(self) -> list[tuple[str, Revision]]:
         """All revisions with their names, published and proposed."""

@@ -188,6 +188,15 @@ class ExampleTable:
                 found |= {row.id: (row.place, _example(row)) for row in connection.execute(query)}
         return found
 
+    def places(self, ids: Sequence[str]) -> dict[str, int]:
+        """Place for each id that is there."""
+        found: dict[str, int] = {}
+        with self._store.read() as connection:
+            for some in batches(dict.fromkeys(ids), 500):
+                query = sa.select(examples.c.id, examples.c.place).where(examples.c.id.in_(some))
+                found |= {row.id: row.place for row in connection.execute(query)}
+        return found
+
     def lookup(self, id_: str, text: str, pair: str | None) -> Example | None:
         """The example of this id, or the first with this text: how files from elsewhere name examples."""
         if found := self.find([id_]).get(id_):

@@ -29,6 +29,7 @@ from unhans.types import (
     Relabel,
     Review,
     Ruling,
+    Verdict,
     WordVote,
     from_json,
     to_json,
@@ -404,7 +405,7 @@ def check_answer(
     elif isinstance(answer, NeighbourRating):
         if not neighbours:
             raise NotFound("This training example was not found behind that one. Reload, or have it traced first.")
-    elif not isinstance(answer, Relabel | Review | Ruling):
+    elif not isinstance(answer, Relabel | Review | Ruling | Verdict):
         raise NotFound("There is nothing of that name to judge.")
 
 

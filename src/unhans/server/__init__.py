@@ -20,7 +20,7 @@ from unhans import __version__
 from unhans.accounts import Accounts, LocalToken
 from unhans.errors import NotFound, ProjectProblem
 from unhans.records.judging import Differs
-from unhans.server import fixing, flipping, judging, people, projects, running, tracing
+from unhans.server import auditing, fixing, flipping, judging, people, projects, running, tracing
 from unhans.server.feed import JobFeed
 from unhans.server.identity import Here, NotSignedIn, Room, address_of
 from unhans.server.security import RateLimit, Settings, StrictJSON, error_answer, install_errors, protect, set_cookie
@@ -95,7 +95,7 @@ def bare_app(
     install_errors(app, [workspace.root])
     app.add_exception_handler(NotSignedIn, _not_signed_in)
     app.add_exception_handler(Differs, _differs)
-    for module in (people, projects, judging, running, fixing, flipping, tracing):
+    for module in (people, projects, judging, running, fixing, flipping, tracing, auditing):
         app.include_router(module.router)
     app.add_api_route("/healthz", _health, include_in_schema=False)
     app.add_api_route("/", _page, include_in_schema=False, response_class=Response)

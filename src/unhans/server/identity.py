@@ -54,6 +54,11 @@ class Seat:
         """Whether other people's answers may be shown."""
         return self.manages or not self.records.settings.blind
 
+    @property
+    def words_first(self) -> bool:
+        """Whether what the model says of an example is told only once this person has judged its words."""
+        return not self.manages and self.records.settings.hide_prediction
+
 
 def room(request: Request) -> Room:
     """What the application was made with."""

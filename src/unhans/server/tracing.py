@@ -67,7 +67,7 @@ def trace(given: NewTrace, seat: Member, here: Here) -> Job:
         raise NotAllowed("Annotators trace with the usual options; ask a manager to change them.")
     offer = _offer(seat)
     method = _check_method(given.method, given.options, offer.methods, "way to trace")
-    _check_cost(given.options, method)
+    check_cost(given.options, method)
     _check_work(given.options, method)
     if given.heuristic is not None:
         _check_method(given.heuristic, given.heuristic_options, offer.heuristics, "pattern")
@@ -101,7 +101,7 @@ def augment(given: NewCopies, seat: Member, here: Here) -> Job:
     if not seat.manages and (given.places is None or len(given.places) != 1):
         raise NotAllowed("Annotators may have copies of single examples made; ask a manager for more.")
     known = _offer(seat).augmentations
-    _check_cost(given.options, _check_method(given.method, given.options, known, "way to make copies"))
+    check_cost(given.options, _check_method(given.method, given.options, known, "way to make copies"))
     usual = seat.records.copies_per_point
     if not seat.manages and given.copies_per_point not in {None, usual}:
         raise NotAllowed(f"One point of similarity makes {usual} copies here; only a manager can change that.")
@@ -137,7 +137,7 @@ def look(given: NewDoubts, seat: Manager, here: Here) -> Job:
     if offer.cannot_doubt:
         raise BadOption(offer.cannot_doubt)
     for sign in given.signs or ():
-        _known(sign, offer.doubts, "sign of a wrong label")
+        known_method(sign, offer.doubts, "sign of a wrong label")
     return enqueue("doubts", given, seat, here)
 
 
@@ -153,7 +153,8 @@ def _offer(seat: Seat) -> NeighbourOffer:
     return found
 
 
-def _known(name: str, known: tuple[Method, ...], what: str) -> Method:
+def known_method(name: str, known: tuple[Method, ...], what: str) -> Method:
+    """The one of this name, if it is there and can be used."""
     found = next((one for one in known if one.name == name), None)
     if found is None:
         raise BadOption(f"There is no {what} {name[:50]!r}.")
@@ -164,7 +165,7 @@ def _known(name: str, known: tuple[Method, ...], what: str) -> Method:
 
 def _check_method(name: str, options: Mapping[str, Any] | None, known: tuple[Method, ...], what: str) -> Method:
     """Refuse what is not there or does not fit."""
-    method = _known(name, known, what)
+    method = known_method(name, known, what)
     check_options(options, method.options, method.name)
     for option, value in (options or {}).items():
         if isinstance(value, str) and len(value) > _LONGEST_OPTION:
@@ -172,7 +173,7 @@ def _check_method(name: str, options: Mapping[str, Any] | None, known: tuple[Met
     return method
 
 
-def _check_cost(options: Mapping[str, Any] | None, method: Method) -> None:
+def check_cost(options: Mapping[str, Any] | None, method: Method) -> None:
     """Refuse numbers so large that it would take all day."""
     defaults = {option.name: option.default for option in method.options}
     for option, value in (options or {}).items():

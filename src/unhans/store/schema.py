@@ -261,6 +261,41 @@ doubts = Table(  # a ranking of the training examples; another one of the same r
     Index("doubts_by_label", "revision", "label", "rank"),
 )
 
+audits = Table(  # what can be said against a revision; written again as its checks come in
+    "audits",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", _Bytes, nullable=False, unique=True),
+    Column("revision", _Bytes, nullable=False),
+    Column("asked", _Bytes, nullable=False),  # fingerprint of all that it depends on: one that was stopped goes on
+    Column("complete", Boolean, nullable=False),
+    Column("high", Integer, nullable=False),  # findings of each severity
+    Column("medium", Integer, nullable=False),
+    Column("low", Integer, nullable=False),
+    Column("examples", Integer, nullable=False),
+    Column("training", Integer, nullable=False),
+    Column("warnings", Text, nullable=False),  # explanation methods not to be trusted, and why
+    Column("job", _Bytes),
+    Column("by", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+    Column("audit", Text, nullable=False),  # the noun
+    Index("audits_by_revision", "revision", "number"),
+    Index("audits_by_asked", "asked", "number"),
+)
+
+labs = Table(  # which explanation sees which planted bug, for a revision
+    "labs",
+    metadata,
+    Column("number", _Number, primary_key=True),
+    Column("id", _Bytes, nullable=False, unique=True),
+    Column("revision", _Bytes, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("by", _Bytes, nullable=False),
+    Column("at", _Bytes, nullable=False),
+    Column("lab", Text, nullable=False),  # the noun
+    Index("labs_by_revision", "revision", "number"),
+)
+
 settings = Table(
     "settings",
     metadata,
