@@ -9,6 +9,7 @@ from unhans.attributions import attribution
 from unhans.augmentations import augmentation
 from unhans.bugs import bug
 from unhans.counterfactuals import counterfactual
+from unhans.detectors import detector
 from unhans.doubts import doubt
 from unhans.fixes import fix
 from unhans.heuristics import heuristic
@@ -28,6 +29,7 @@ FAMILIES: dict[str, Registry] = {
         influence,
         heuristic,
         doubt,
+        detector,
         bug,
         metric,
         augmentation,
@@ -41,6 +43,7 @@ QUESTIONS = {
     "influences": "Which training examples are behind what the model says?",
     "heuristics": "Which texts invite a shortcut?",
     "doubts": "Which training examples may have the wrong label?",
+    "detectors": "Which texts are unlike those that the model was taught on?",
     "bugs": "Which mistakes can be planted, so that the truth is known?",
     "metrics": "How far can these explanations be trusted?",
     "augmentations": "How can a training text be said otherwise, with the same label?",

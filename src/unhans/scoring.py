@@ -32,6 +32,28 @@ Progress = Callable[[int, int], None]
 _WINDOW = 16_384  # variants looked at together: enough to sort well, few enough to hold
 
 
+@dataclass(frozen=True)
+class How:
+    """Whom to tell how far it is, and whom to ask whether to stop."""
+
+    progress: Progress | None = None
+    cancelled: Callable[[], bool] | None = None
+
+    def tell(self, done: int, of: int) -> None:
+        """So much of it is done; stops here if somebody wants that."""
+        if self.cancelled is not None and self.cancelled():
+            raise Cancelled(f"Stopped after {done:,} of {of:,}; nothing was changed.")
+        if self.progress is not None:
+            self.progress(done, of)
+
+    def part(self, at: int, of: int) -> How:
+        """The same for one of several equal parts."""
+        tell = self.progress
+        if tell is None:
+            return self
+        return How(lambda done, total: tell(round(100 * (at + done / max(1, total))), 100 * of), self.cancelled)
+
+
 class Answerer(Protocol):
     """What the core needs of a model; anything that can answer questions in batches will do."""
 

@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 import tiny
 from unhans.doubts import Doubts, How, doubt, doubts
-from unhans.doubts._embeddings import embeddings_of
 from unhans.doubts._heads import out_of_fold
+from unhans.embeddings import embeddings_of
 from unhans.errors import BadData, BadOption, Cancelled
 from unhans.influences import prepare
 from unhans.types import Example

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unhans.doubts._embeddings import embeddings_of
-from unhans.errors import BadData, BadOption, Cancelled
+from unhans.embeddings import embeddings_of
+from unhans.errors import BadData, BadOption
 from unhans.model import Classifier
 from unhans.present import html_table, progress_bars
 from unhans.registry import Entry, Registry
-from unhans.scoring import Progress
+from unhans.scoring import How, Progress
 from unhans.types import Doubt, Example, OptionValue, Recipe
 
 __all__ = ["DEFAULT", "Doubts", "How", "Sign", "doubt", "doubts", "embeddings_of", "usable"]
@@ -53,28 +53,6 @@ doubt = Registry(
     package="unhans.doubts",
 )
 DEFAULT = ("confident_learning", "contradiction", "low_confidence", "neighbour_disagreement", "self_influence")
-
-
-@dataclass(frozen=True)
-class How:
-    """Whom to tell how far it is, and whom to ask whether to stop."""
-
-    progress: Progress | None = None
-    cancelled: Callable[[], bool] | None = None
-
-    def tell(self, done: int, of: int) -> None:
-        """So much of it is done; stops here if somebody wants that."""
-        if self.cancelled is not None and self.cancelled():
-            raise Cancelled("Stopped while looking for wrong labels; nothing was changed.")
-        if self.progress is not None:
-            self.progress(done, of)
-
-    def part(self, at: int, of: int) -> How:
-        """The same for one of several equal parts."""
-        tell = self.progress
-        if tell is None:
-            return self
-        return How(lambda done, total: tell(round(100 * (at + done / max(1, total))), 100 * of), self.cancelled)
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,26 @@ Floats = NDArray[np.float64]
 def embeddings_of(
     classifier: Classifier, texts: Sequence[Example], tell: Callable[[int, int], None] | None = None
 ) -> Floats:
-    """One line a text, seen from the middle of all and of length 1: products of lines are similarities.
+    """One line a text, seen from the middle of all and of length 1: products of lines are similarities."""
+    table = states_of(classifier, texts, tell)
+    return directions(table, table.mean(axis=0))
+
+
+def directions(states: Floats, middle: Floats) -> Floats:
+    """Where each text lies, seen from this middle, as lines of length 1; a text in the middle itself lies nowhere.
 
     The states of a fine-tuned model all point much the same way; from their middle they can be told apart.
     """
+    table = states - middle
+    sizes = np.linalg.norm(table, axis=1, keepdims=True)
+    lines_of_length_1: Floats = np.divide(table, sizes, out=np.zeros_like(table), where=sizes > 1e-12)
+    return lines_of_length_1
+
+
+def states_of(
+    classifier: Classifier, texts: Sequence[Example], tell: Callable[[int, int], None] | None = None
+) -> Floats:
+    """The mean of the last states over the tokens of each text: texts × width."""
     assert isinstance(classifier, TransformerClassifier)  # who asks for this needs gradients, so the front door checked
     lengths = [len(row) for row in classifier.tokens.rows([as_variant(text) for text in texts])]
     lines: dict[int, Floats] = {}
@@ -34,11 +50,7 @@ def embeddings_of(
         lines.update(zip(numbers, found.double().cpu().numpy(), strict=True))
         if tell is not None:
             tell(len(lines), len(texts))
-    table = np.stack([lines[n] for n in range(len(texts))])
-    table = table - table.mean(axis=0)
-    sizes = np.linalg.norm(table, axis=1, keepdims=True)
-    lines_of_length_1: Floats = np.divide(table, sizes, out=np.zeros_like(table), where=sizes > 1e-12)
-    return lines_of_length_1
+    return np.stack([lines[n] for n in range(len(texts))])
 
 
 def _states(classifier: TransformerClassifier, batch: Batch) -> Tensor:
