@@ -112,6 +112,7 @@ export function questionOf(vote: Pick<WordVote, "word" | "label" | "example" | "
 export function questionOfAnswer(says: Answer): string {
   if (says.kind === "flip_rating") return JSON.stringify([says.kind, says.counterfactual]);
   if (says.kind === "neighbour_rating") return JSON.stringify([says.kind, says.anchor, says.train]);
+  if (says.kind === "verdict") return JSON.stringify([says.kind, says.model, says.method ?? null, says.explanation_first ?? false]);
   return says.kind === "word_vote" ? questionOf(says) : JSON.stringify([says.kind, "example" in says ? says.example : null]);
 }
 
@@ -134,6 +135,8 @@ export function inWords(says: Answer): string {
       return `similarity ${says.similar} of 5`;
     case "flip_rating":
       return `rated ${[says.plausible, says.meaningful, says.agrees].map((one) => one ?? "n/a").join(", ")}`;
+    case "verdict":
+      return `deploy: ${says.deploy} of 5`;
     default:
       return says.kind ?? "";
   }

@@ -1,9 +1,10 @@
 /** Every call to the server, typed. The only file that knows addresses; they are relative, so any proxy path works. */
 import type {
-  AnchorPage, AnchorView, CopyChange, CopyPage, CopyView, DataProblems, DoubtPage, ExamplePage, ExampleView, ExchangeFormat, Export, Feedback, Filter, FixOffer, FlipChart, FlipDesk, FlipOffer, FlipPage, FlipView, History, Home, Imported, Invite, Job,
-  LossCurve, Me, Method, NeighbourOffer, NewComparison, NewCopies, NewDoubts, NewExport, NewFeedback, NewFix, NewFlips, NewInvite, NewJob, NewTrace, NextPlace, Person, PersonChange,
-  ProjectFacts, ProjectPlan, ProjectSettings, Publish, Report, Retraction, Revisions, RiskView, Saved, Sort, Team, Upload, WordOrder,
-  WordPage, WordView,
+  AnchorPage, AnchorView, AuditChange, AuditOffer, AuditRow, AuditView, CopyChange, CopyPage, CopyView, DataProblems, DoubtPage, ExamplePage,
+  ExampleView, ExchangeFormat, Export, Feedback, Filter, FindingPage, FixOffer, FlipChart, FlipDesk, FlipOffer, FlipPage, FlipView, History, Home,
+  Imported, Invite, Job, LabOffer, LabView, LossCurve, Me, Method, NeighbourOffer, NewAudit, NewComparison, NewCopies, NewDoubts, NewExport,
+  NewFeedback, NewFix, NewFlips, NewInvite, NewJob, NewLab, NewTrace, NextPlace, Person, PersonChange, ProjectFacts, ProjectPlan, ProjectSettings,
+  Publish, Report, Retraction, Revisions, RiskView, Saved, Sort, Team, Upload, VerdictSummary, WordOrder, WordPage, WordView,
 } from "./types";
 
 type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
@@ -82,6 +83,8 @@ async function failureOf(response: Response): Promise<ApiError> {
 }
 
 const inProject = (project: string, rest = ""): string => `projects/${encodeURIComponent(project)}${rest}`;
+
+const auditPath = (id: string): string => `/audits/${encodeURIComponent(id)}`;
 
 const reportPath = (before: string, after: string): string => `/reports/${encodeURIComponent(before)}/${encodeURIComponent(after)}`;
 
@@ -199,6 +202,24 @@ export const api = {
     signal?: AbortSignal,
   ) => ask<DoubtPage>(inProject(project, "/doubts"), { query: asked, signal }),
   doubt: (project: string, what: Partial<NewDoubts>) => ask<Job>(inProject(project, "/doubts"), { method: "POST", json: what }),
+
+  auditOffer: (project: string) => ask<AuditOffer>(inProject(project, "/audits/checks")),
+  audits: (project: string, signal?: AbortSignal) => ask<AuditRow[]>(inProject(project, "/audits"), { signal }),
+  audit: (project: string, id: string, signal?: AbortSignal) => ask<AuditView>(inProject(project, auditPath(id)), { signal }),
+  findings: (
+    project: string,
+    id: string,
+    asked: { severity?: string | null; check?: string | null; cursor?: string | null; limit?: number },
+    signal?: AbortSignal,
+  ) => ask<FindingPage>(inProject(project, `${auditPath(id)}/findings`), { query: asked, signal }),
+  auditChange: (project: string, before: string, after: string) =>
+    ask<AuditChange>(inProject(project, `${auditPath(after)}/changes`), { query: { since: before } }),
+  auditPage: (project: string, id: string) => addressOf(inProject(project, `${auditPath(id)}/page.html`)),
+  startAudit: (project: string, what: Partial<NewAudit>) => ask<Job>(inProject(project, "/audits"), { method: "POST", json: what }),
+  labOffer: (project: string) => ask<LabOffer>(inProject(project, "/lab/offer")),
+  lab: (project: string, revision: string | null, signal?: AbortSignal) => ask<LabView | null>(inProject(project, "/lab"), { query: { revision }, signal }),
+  startLab: (project: string, what: Partial<NewLab>) => ask<Job>(inProject(project, "/lab"), { method: "POST", json: what }),
+  verdicts: (project: string) => ask<VerdictSummary>(inProject(project, "/verdicts")),
 
   revisions: (project: string) => ask<Revisions>(inProject(project, "/revisions")),
   publish: (project: string, revision: string, publish: Publish) =>

@@ -16,6 +16,7 @@ function effectQuestion(effect: Effect): string | null {
   if (effect.of === "rating") return JSON.stringify(["flip_rating", effect.flip]);
   if (effect.of === "similarity") return JSON.stringify(["neighbour_rating", effect.anchor, effect.train]);
   if (effect.of === "label") return JSON.stringify(["relabel", effect.example]);
+  if (effect.of === "verdict") return effect.question;
   return effect.of === "state" ? JSON.stringify(["review", effect.example]) : null;
 }
 
@@ -76,6 +77,7 @@ export function saying(says: Answer, { project, place, revision, text_hash, seco
     : says.kind === "flip_rating" ? { of: "rating", flip: says.counterfactual, says }
     : says.kind === "neighbour_rating" ? { of: "similarity", anchor: says.anchor, train: says.train, says }
     : says.kind === "relabel" ? { of: "label", example: says.example, says }
+    : says.kind === "verdict" ? { of: "verdict", question, says }
     : { of: "nothing" };
   const rounded = seconds === null ? null : Math.min(86_400, Math.round(seconds * 1000) / 1000);
   return { kind: "say", says, project, place, revision, text_hash, seconds: rounded, expects: entryOn(question, stored, waiting), effect };

@@ -32,6 +32,8 @@ export const ACTIONS = {
   note: { keys: ["n"], text: "Write a note" },
   next: { keys: ["j", "PageDown"], text: "Next example" },
   previous: { keys: ["k", "PageUp"], text: "Previous example" },
+  tab_next: { keys: ["]"], text: "Next part of the screen" },
+  tab_previous: { keys: ["["], text: "Part of the screen before" },
   search: { keys: ["/"], text: "Search" },
   help: { keys: ["?"], text: "Show the keys" },
 } as const satisfies Record<string, { keys: readonly string[]; text: string }>;

@@ -6,7 +6,7 @@
 import { computed, reactive } from "vue";
 
 import { ApiError } from "./api";
-import type { Answer, Feedback, FlipRating, NeighbourRating, NewFeedback, Relabel, Retraction, Saved, State, Vote } from "./types";
+import type { Answer, Feedback, FlipRating, NeighbourRating, NewFeedback, Relabel, Retraction, Saved, State, Verdict, Vote } from "./types";
 
 /** What an answer changes on the screen. */
 export type Effect =
@@ -15,6 +15,7 @@ export type Effect =
   | { of: "rating"; flip: string; says: FlipRating | null }
   | { of: "similarity"; anchor: string; train: string; says: NeighbourRating | null }
   | { of: "label"; example: string; says: Relabel | null }
+  | { of: "verdict"; question: string; says: Verdict | null }
   | { of: "nothing" };
 
 /** An entry of the log: known by its id, or made by an answer that is still on its way. */

@@ -42,6 +42,7 @@ export const router = createRouter({
       props: (route) => ({ project: route.params.project, place: route.params.place ? Number(route.params.place) : null }),
       meta: { title: "Label errors" },
     },
+    { path: "/p/:project/bugs", name: "bugs", component: () => import("./views/Bugs.vue"), props: true, meta: { title: "Bugs" } },
     { path: "/p/:project/fix", name: "fix", component: () => import("./views/Fix.vue"), props: true, meta: { title: "Fix" } },
     { path: "/p/:project/compare/:before/:after", name: "compare", component: () => import("./views/Compare.vue"), props: true, meta: { title: "Before / after" } },
     { path: "/p/:project/revisions", name: "revisions", component: () => import("./views/Revisions.vue"), props: true, meta: { title: "Revisions" } },

@@ -40,6 +40,8 @@ const kinds = new Map([
   ["trace", "Neighbours"],
   ["copies", "Copies of training examples"],
   ["doubts", "Label errors"],
+  ["audit", "Audit"],
+  ["lab", "Bug lab"],
   ["fix", "Fix"],
   ["compare", "Before and after"],
   ["export", "Export"],
@@ -62,6 +64,8 @@ const answers = new Map([
   ["neighbour_rating", "Ratings of similar texts"],
   ["neighbour_similar", "Similar texts"],
   ["ruling", "Rulings"],
+  ["verdict", "Verdicts"],
+  ["verdict_deploy", "Verdicts: would deploy it"],
 ]);
 /** A kind of answer in words; one that this page does not know yet goes by its name. */
 export const answerKind = (kind: string): string => answers.get(kind) ?? plainName(kind);

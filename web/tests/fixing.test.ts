@@ -10,7 +10,7 @@ import type { FeedbackUse, FixMethod, FixOffer, MethodOption, NewFix, PersonShar
 
 const option = (name: string, kind: string, value: MethodOption["default"]): MethodOption => ({ name, kind, default: value, choices: [], help: "" });
 const method = (name: string, changed: Partial<FixMethod> = {}): FixMethod => ({
-  method: { name, summary: "", needs: [], paper: null, random: true, options: name === "word_dropout" ? [] : [option("strength", "float", 1)], usable: true, unusable: "" },
+  method: { name, summary: "", needs: [], paper: null, random: true, options: name === "word_dropout" ? [] : [option("strength", "float", 1)], usable: true, unusable: "", warning: "" },
   reads: ["word_vote"], answers: 3, seconds: 60, cheap: false, ...changed,
 });
 const person = (author: string, share: number, by_kind: PersonShare["by_kind"] = []): PersonShare => ({ author, answers: 10, share, by_kind });
