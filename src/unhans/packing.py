@@ -47,14 +47,13 @@ _plan: ContextVar[_Plan | None] = ContextVar("plan", default=None)
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, groups: list[tuple[int, int, int]], scale: float) -> Tensor:
     """Attention within each row; tensors are tokens × heads × size. With one query per row, tokens are rows."""
-    outputs, row, single = [], 0, query.shape[0] != key.shape[0]
-    for first, n, length in groups:
-        tokens = slice(first, first + n * length)
-        asked = slice(row, row + n) if single else tokens
-        q = query[asked].reshape(n, -1, *query.shape[1:]).transpose(1, 2)
-        k, v = (x[tokens].reshape(n, length, *x.shape[1:]).transpose(1, 2) for x in (key, value))
+    sizes = [n * length for _, n, length in groups]
+    asked = sizes if query.shape[0] == key.shape[0] else [n for _, n, _ in groups]
+    outputs = []
+    # split and not sliced: a slice's way back writes zeros for all other rows
+    for (_, n, _), *parts in zip(groups, query.split(asked), key.split(sizes), value.split(sizes), strict=True):
+        q, k, v = (x.reshape(n, -1, *x.shape[1:]).transpose(1, 2) for x in parts)
         outputs.append(scaled_dot_product_attention(q, k, v, scale=scale).transpose(1, 2).flatten(0, 1))
-        row += n
     return torch.cat(outputs)
 
 
@@ -72,7 +71,7 @@ def _packed_attention(  # noqa: PLR0917 - the signature transformers calls
     assert plan is not None, "packed attention only runs inside Forward"
     plan.attended += 1
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
-    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    q, k, v = (x.squeeze(0).transpose(0, 1) for x in (query, key, value))
     return _attend(q, k, v, plan.groups, scale)[None], None
 
 
