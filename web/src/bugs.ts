@@ -316,6 +316,7 @@ export function curvesFigure(curves: readonly LayerCurve[], warned: ReadonlyMap<
   const values = curves.map((curve) => parts.map((part) => curve.correlations[at(curve, part)] ?? null));
   const errors = curves.map((curve) => parts.map((part) => curve.errors[at(curve, part)] ?? null));
   const two = (value: number | null): string => (value === null ? "–" : cellText(value));
+  const withError = (value: number | null, error: number | null): string => (value === null || error === null ? two(value) : `${two(value)} ± ${two(error)}`);
   const name = (n: number): string => `${plainName(curves[n]!.method)}${warned.has(curves[n]!.method) ? " ⚠" : ""}`;
   const told = curves.map((_, n) => `${plain(name(n))} ${two(values[n]!.at(-1) ?? null)}`);
   const lowest = Math.min(0, ...values.flat().filter((one) => one !== null));
@@ -324,7 +325,7 @@ export function curvesFigure(curves: readonly LayerCurve[], warned: ReadonlyMap<
     title: cascading ? "Spearman to the true model's scores while parts are drawn anew, from the top down" : "Spearman to the true model's scores with one part drawn anew",
     summary: curves.length ? `${ends}: ${told.join("; ")}. A curve that stays near 1 belongs to a method that does not depend on the model.` : "No method is chosen.",
     head: [cascading ? "Drawn anew down to" : "Drawn anew", ...curves.map((_, n) => name(n))],
-    rows: parts.map((part, n) => [part, ...values.map((one, m) => two(one[n] ?? null) + (errors[m]![n] === null || errors[m]![n] === undefined ? "" : ` ± ${two(errors[m]![n]!)}`))]),
+    rows: parts.map((part, n) => [part, ...values.map((one, m) => withError(one[n] ?? null, errors[m]![n] ?? null))]),
     height: 320,
     option: (ink: Ink) => ({
       color: [...ink.series],
