@@ -33,7 +33,18 @@ from unhans.exchange import (
 )
 from unhans.feedback import subject_of, value_of
 from unhans.text import Words
-from unhans.types import Example, Feedback, FlipRating, NeighbourRating, Relabel, Review, Ruling, WordVote, to_json
+from unhans.types import (
+    Example,
+    Feedback,
+    FlipRating,
+    NeighbourRating,
+    Relabel,
+    Review,
+    Ruling,
+    Verdict,
+    WordVote,
+    to_json,
+)
 
 AT = "2026-01-02T03:04:05+00:00"
 LOGS = [name for name, format in FORMATS.items() if format.is_log]
@@ -123,6 +134,8 @@ ANSWERS = st.one_of(
     st.builds(Relabel, NAMES, st.none() | FULL),
     st.builds(Review, NAMES, st.sampled_from(["done", "skipped", "flagged"]), NAMES),
     st.builds(Ruling, NAMES, NAMES),
+    st.builds(Verdict, NAMES, RATINGS, st.just("labels_wrong"), st.none() | FULL, st.booleans(), NAMES),
+    st.builds(Verdict, NAMES, RATINGS, st.just("other"), st.none(), st.booleans(), NAMES.filter(str.strip)),
 )
 ENTRIES = st.builds(
     Feedback,
@@ -158,7 +171,8 @@ def test_csv_has_a_column_for_everything_and_keeps_the_operation():
     raw = written([said("a", WordVote("bad", "pos", "lower", "x", 3))], "csv").decode()
     header = (
         "id,author,at,revision,text_hash,retracts,seconds,kind,example,word,position,label,vote,"
-        "counterfactual,plausible,meaningful,agrees,anchor,train,similar,state,note,subject,value"
+        "counterfactual,plausible,meaningful,agrees,anchor,train,similar,state,note,subject,value,"
+        "model,deploy,reason,method,explanation_first"
     )
     assert raw.splitlines()[0] == header
     assert ",word_vote,x,bad,3,pos,lower,," in raw

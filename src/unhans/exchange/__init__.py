@@ -267,7 +267,7 @@ class Format:
 
 _ALL = frozenset(log.TEXT_FIELDS)
 _IN_TEXTS = frozenset({"word_vote", "relabel", "review"})
-_LOST = "Votes everywhere, ratings, rulings, what was taken back, times, durations and the revision."
+_LOST = "Votes everywhere, ratings, rulings, verdicts, what was taken back, times, durations and the revision."
 FORMATS = {
     "jsonl": Format(
         ".jsonl", "application/x-ndjson", _ALL, "Nothing.", _LogCodec(log.write_lines, line_rows, log.entry_of)

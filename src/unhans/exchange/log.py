@@ -35,6 +35,7 @@ def write_lines(entries: Iterable[Feedback], file: BinaryIO) -> int:
 _ANSWER_COLUMNS = (
     *("kind", "example", "word", "position", "label", "vote", "counterfactual", "plausible", "meaningful"),
     *("agrees", "anchor", "train", "similar", "state", "note", "subject", "value"),
+    *("model", "deploy", "reason", "method", "explanation_first"),
 )
 _ENTRY_COLUMNS = ("id", "author", "at", "revision", "text_hash", "retracts", "seconds")
 
@@ -94,12 +95,13 @@ TEXT_FIELDS = {  # those that may be empty strings
     "relabel": ("example",),
     "review": ("example", "note"),
     "ruling": ("subject", "value"),
+    "verdict": ("model", "note"),
 }
 _OPEN_FIELDS = {  # None where the question does not apply, or no label does
     "flip_rating": ("plausible", "meaningful", "agrees"),
     "relabel": ("label",),
 }
-_NUMBER_COLUMNS = ("position", "plausible", "meaningful", "agrees", "similar")
+_NUMBER_COLUMNS = ("position", "plausible", "meaningful", "agrees", "similar", "deploy")
 
 
 def _whole(cells: Mapping[str, str]) -> dict[str, int]:
