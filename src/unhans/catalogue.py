@@ -18,8 +18,13 @@ from unhans.metrics import metric
 from unhans.rationales import rationale
 from unhans.registry import Entry, Option, Registry
 
-_GIVEN = {"background": "background", "language_model": "language model", "train": "training examples"}
-_TOLD = ("better", "of", "favours", "reads", "cheap", "cost", "keeps")  # facts that only some families have
+_GIVEN = {
+    "background": "background",
+    "language_model": "language model",
+    "other": "another model",
+    "train": "training examples",
+}
+_TOLD = ("kind", "better", "of", "favours", "reads", "cheap", "cost", "keeps")  # facts that only some families have
 FAMILIES: dict[str, Registry] = {
     family.family: family
     for family in (

@@ -7,9 +7,10 @@ import torch
 import tiny
 from known_scores import attribution
 from unhans.attributions import attribute
+from unhans.bugs._weights import parts_of, randomised
 from unhans.errors import BadData, BadOption, Unsupported
 from unhans.metrics import Means, Subject, measure, measurement, metric
-from unhans.metrics.randomisation import _parts, randomisation_curve, randomised
+from unhans.metrics.randomisation import randomisation_curve
 from unhans.text import Words
 from unhans.types import Example
 
@@ -23,7 +24,7 @@ def weights(classifier):
 @pytest.mark.parametrize("kind", tiny.KINDS)
 def test_every_weight_belongs_to_one_part_from_the_head_down(kind):
     model = tiny.transformer(kind).model
-    parts = _parts(model)
+    parts = parts_of(model)
     names = [name for part in parts.values() for name, _ in part]
     assert sorted(names) == sorted(name for name, _ in model.named_parameters())
     layers = ["layer 1"] if kind == "albert" else ["layer 2", "layer 1"]
@@ -37,7 +38,7 @@ def test_only_the_uppermost_parts_are_drawn_anew_and_the_model_is_left_alone(dep
     classifier = tiny.transformer()
     before = weights(classifier)
     after = weights(randomised(classifier, depth, 0))
-    parts = list(_parts(classifier.model).values())
+    parts = list(parts_of(classifier.model).values())
     for number, part in enumerate(parts):
         changed = [not torch.equal(before[name], after[name]) for name, weight in part if weight.ndim > 1]
         assert all(changed) if number < depth else not any(changed)

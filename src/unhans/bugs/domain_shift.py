@@ -13,7 +13,7 @@ from unhans.errors import BadOption
 from unhans.types import Example
 
 
-@bug(kind="test-time", paper="Adebayo et al. 2020, §5")
+@bug(kind="test-time", proof="answers", paper="Adebayo et al. 2020, §5")
 def domain_shift(
     examples: Sequence[Example],
     rng: Generator,

@@ -13,11 +13,10 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
-from unhans.errors import BadData, BadOption
+from unhans.bugs._weights import parts_of, randomised
+from unhans.errors import BadOption
 from unhans.metrics import Explain, mean_over, metric, spearman, subject
 from unhans.model import TransformerClassifier
 from unhans.scoring import Progress
@@ -141,7 +140,7 @@ def randomisation_curve(
     classifier.require({"train"}, "A randomisation curve")
     made = subject(classifier, examples, method, method_options or {}, target=target, seed=seed, **given)
     scores = [np.array(one.scores) for one in made.attributions]
-    parts = list(_parts(classifier.model))
+    parts = list(parts_of(classifier.model))
     stages = []
     for depth, part in enumerate(parts, start=1):
         after = made.explain(randomised(classifier, depth, seed), examples, targets=made.targets)
@@ -150,60 +149,6 @@ def randomisation_curve(
         if progress is not None:
             progress(depth, len(parts))
     return stages
-
-
-def randomised(classifier: TransformerClassifier, depth: int, seed: int) -> TransformerClassifier:
-    """A copy whose `depth` uppermost parts have new random weights.
-
-    The head gets Xavier's weights and no bias, norms become neutral, all other weights are normal with the spread they
-    had, so that the model stays a model of its kind and only forgets.
-    """
-    copy = classifier.clone()
-    drawn = torch.Generator().manual_seed(seed)
-    norms = {
-        name for name, module in copy.model.named_modules() if "norm" in type(module).__name__.lower()
-    }  # LayerNorm, RMSNorm and the architectures' own
-    parts = _parts(copy.model)
-    with torch.no_grad():
-        for part in list(parts)[:depth]:
-            for name, weight in parts[part]:
-                owner, _, kind = name.rpartition(".")
-                if owner in norms:
-                    weight.fill_(0.0 if kind == "bias" else 1.0)
-                elif part == "head" and weight.ndim < 2:
-                    weight.zero_()
-                elif part == "head":
-                    reach = math.sqrt(6 / (weight.shape[0] + weight.shape[1]))
-                    weight.copy_((torch.rand(weight.shape, generator=drawn) * 2 - 1) * reach)
-                else:
-                    weight.copy_(torch.randn(weight.shape, generator=drawn) * float(weight.float().std(correction=0)))
-    return copy
-
-
-def _parts(model: nn.Module) -> dict[str, list[tuple[str, nn.Parameter]]]:
-    """The parameters from the top of a Hugging Face model down: head (with pooler), layers, embeddings.
-
-    Layers are the longest list of modules; what is registered before them is below them, and what has to do with
-    embedding is too, wherever it is registered.
-    """
-    stacks = [(name, module) for name, module in model.named_modules() if isinstance(module, nn.ModuleList)]
-    stack, layers = max(stacks, key=lambda pair: len(pair[1]), default=("", []))
-    embedding = {name for name, module in model.named_modules() if isinstance(module, nn.Embedding)}
-    parts: dict[str, list[tuple[str, nn.Parameter]]] = {"head": []}
-    parts |= {f"layer {number + 1}": [] for number in reversed(range(len(layers)))}
-    parts["embeddings"] = []
-    above = not stacks
-    for name, weight in model.named_parameters():
-        if stack and name.startswith(f"{stack}."):
-            above = True
-            parts[f"layer {int(name[len(stack) + 1 :].partition('.')[0]) + 1}"].append((name, weight))
-        elif not above or "embed" in name or name.rpartition(".")[0] in embedding:
-            parts["embeddings"].append((name, weight))
-        else:
-            parts["head"].append((name, weight))
-    if not parts["head"]:
-        raise BadData("This model has no weights above its layers, so there is no head to draw anew.")
-    return {part: weights for part, weights in parts.items() if weights}
 
 
 def _again(
@@ -215,7 +160,7 @@ def _again(
     depth: str,
 ) -> Scores:
     """The same labels explained for a model drawn anew to this depth."""
-    n = len(_parts(classifier.model))
+    n = len(parts_of(classifier.model))
     parts = {"head": 1, "half": 1 + math.ceil((n - 2) / 2), "all": n}[depth]
     return explain(randomised(classifier, parts, int(rng.integers(2**31))), examples, targets=targets)
 

@@ -1,0 +1,26 @@
+"""Texts that are not as they were when the model was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from numpy.random import Generator
+
+from unhans.bugs import Truth, check_share, sample
+from unhans.errors import BadData
+from unhans.types import Example
+
+
+def rewritten(
+    examples: Sequence[Example], rng: Generator, share: float, change: Callable[[Example], Example], told: str
+) -> tuple[list[Example], Truth]:
+    """A share of the examples that a change makes different, changed; the others as they were."""
+    check_share("share", share)
+    made = {example.id: change(example) for example in examples}
+    able = [example.id for example in examples if made[example.id] != example]
+    if not able:
+        raise BadData(f"None of the {len(examples)} examples can be changed so that it is {told}.")
+    chosen = sample(able, share, rng)
+    planted = [made[e.id] if e.id in chosen else e for e in examples]
+    ids = tuple(e.id for e in examples if e.id in chosen)
+    return planted, Truth(examples=ids, note=f"{len(ids)} texts are {told}.")
