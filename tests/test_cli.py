@@ -194,6 +194,8 @@ def test_methods_lists_every_member_with_options_and_as_json():
         "influences",
         "heuristics",
         "doubts",
+        "detectors",
+        "checks",
         "bugs",
         "metrics",
         "augmentations",

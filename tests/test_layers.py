@@ -34,6 +34,7 @@ LAYERS = (
     {"task", "metrics", "fixes", "doubts", "detectors"},
     {"counterfactuals"},
     {"verify"},
+    {"audit"},
     {"catalogue", "comparison", "export", "simulate", "mending", "hildif"},
     {"project"},
     {"demo", "work"},

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unhans.attributions import attribution
+from unhans.audit import check
 from unhans.augmentations import augmentation
 from unhans.bugs import bug
 from unhans.counterfactuals import counterfactual
@@ -35,6 +36,7 @@ FAMILIES: dict[str, Registry] = {
         heuristic,
         doubt,
         detector,
+        check,
         bug,
         metric,
         augmentation,
@@ -49,6 +51,7 @@ QUESTIONS = {
     "heuristics": "Which texts invite a shortcut?",
     "doubts": "Which training examples may have the wrong label?",
     "detectors": "Which texts are unlike those that the model was taught on?",
+    "checks": "What can be said against this model, without planting anything?",
     "bugs": "Which mistakes can be planted, so that the truth is known?",
     "metrics": "How far can these explanations be trusted?",
     "augmentations": "How can a training text be said otherwise, with the same label?",

@@ -1,0 +1,239 @@
+"""Audits: what can be said against a model on its own data, without planting anything?
+
+`audit` is the front door: it asks the model about the examples once, lets every check look, and collects findings, the
+severest first. A check is one file with one function that gives an `Outcome`; the law tests run on every one of them.
+Each finding says how bad it is (`_rules`), how we know, where to look, what to do, and what the check cannot show.
+
+Facts of a check: `title` is what it looks for, as people say it; `needs={"predict"}` what the model must be able to do;
+`cost` about how often it reads all the examples (5,000 of them), `order` where its findings stand among those equally
+severe, `labelled=True` that it takes labelled examples, `trained=True` that it takes the training examples, and
+`on="pair"` or `"single"` that it is about such texts alone. What cannot run is left out, and says why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unhans.attributions import attribution
+from unhans.audit._look import Ask, Find, Look, Outcome, drawn
+from unhans.audit._rules import FEWEST
+from unhans.errors import BadData, BadOption, Unsupported
+from unhans.language_model import LanguageModel
+from unhans.model import Classifier
+from unhans.registry import Entry, Registry
+from unhans.scoring import How, Progress, ScoreCache
+from unhans.types import Audit, CheckRun, Example, Finding, Recipe
+
+__all__ = ["SEVERITIES", "Ask", "Find", "How", "Outcome", "audit", "check", "usable"]
+
+check = Registry(
+    "checks",
+    offers=(
+        "classifier",
+        "examples",  # those that are looked at
+        "train",  # what the model was trained on, as far as it is known; may be empty
+        "log_probs",  # what the model says of the examples, × labels
+        "given",  # number of each example's label; -1: none
+        "forms",  # the words of each example as they are counted
+        "explain",  # explanations of some examples; made once for all checks
+        "ask",  # asks the model about more texts
+        "find",  # makes a finding
+        "how",  # progress and cancelled
+        "method",  # the attribution method whose explanations people see
+        "language_model",
+        "folder",  # where influence may keep what it worked out, or None
+        "limit",  # examples to look at
+        "seed",
+        "rng",
+    ),
+    package="unhans.audit",
+)
+SEVERITIES = ("high", "medium", "low")
+_USUAL = "leave_one_out"
+_STEPS = 1000  # of the whole, for those who watch
+
+
+def audit(
+    classifier: Classifier,
+    examples: Iterable[Example],
+    *,
+    train: Iterable[Example] | None = None,
+    checks: Sequence[str] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    language_model: LanguageModel | None = None,
+    method: str | None = None,
+    limit: int = 5000,
+    seed: int = 0,
+    cache: ScoreCache | None = None,
+    folder: str | Path | None = None,
+    on_part: Callable[[Audit], None] | None = None,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Audit:
+    """Everything that the checks find about a model on these examples, the severest first.
+
+    `examples` are best such as the model was not trained on; `train` are those it was. At most `limit` of each are
+    looked at, drawn by the seed. Without `checks`, all run that can, the cheapest first; `options` are those of single
+    checks, by their names. `method` is the attribution method whose explanations say which words to try. After each
+    check `on_part` gets the audit so far, in which the checks to come are waiting.
+    """
+    entries, chosen = _entries(checks), options or {}
+    if stray := sorted(set(chosen) - {entry.name for entry in entries}):
+        raise BadOption(f"There are options for {stray[0]!r}, which is not among the checks asked for.")
+    if limit < 1:
+        raise BadOption(f"limit must be at least 1, not {limit}.")
+    recipes = [entry.recipe(chosen.get(entry.name, {}), seed) for entry in entries]
+    explained_by = attribution[method or _USUAL].name
+    given, taught = list(examples), list(train or ())
+    if not given:
+        raise BadData("There are no examples to look at. Give some that the model was not trained on.")
+    looked = drawn(given, limit, seed)
+    costs = [1.0, *(float(entry.facts["cost"]) for entry in entries)]
+    way = _Way(progress, cancelled, costs)
+    cache = cache or ScoreCache(size=300_000)
+    said = classifier.log_probs(looked, cache=cache, progress=way.part(0).tell, cancelled=cancelled)
+    look = Look(
+        classifier, looked, taught, explained_by, language_model, cache,
+        None if folder is None else Path(folder), seed, limit, said,
+    )  # fmt: skip
+    whole = _Whole(look, recipes, entries, notes=_notes(look, len(given)), limit=limit)
+    for number, entry in enumerate(entries):
+        whole.take(number, chosen.get(entry.name, {}), way.part(number + 1))
+        if on_part is not None:
+            on_part(whole.audit())
+    return whole.audit()
+
+
+def usable(classifier: Classifier) -> tuple[str, ...]:
+    """Names of the checks that this classifier can serve, in the order they run."""
+    return tuple(entry.name for entry in _entries(None) if entry.needs <= classifier.capabilities)
+
+
+def _entries(checks: Sequence[str] | None) -> list[Entry]:
+    """The checks by name, each once, the cheapest first."""
+    found = list(check) if checks is None else list(dict.fromkeys(check[name] for name in checks))
+    if not found:
+        raise BadOption(f"Choose at least one check. There is: {', '.join(check.names)}.")
+    return sorted(found, key=lambda entry: (entry.facts["cost"], entry.facts["order"]))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The whole way in steps, of which each part takes as many as it costs."""
+
+    progress: Progress | None
+    cancelled: Callable[[], bool] | None
+    costs: Sequence[float]
+
+    def part(self, number: int) -> How:
+        """That part of the way."""
+        ends, tell = np.cumsum([0.0, *self.costs]) / sum(self.costs), self.progress
+        if tell is None:
+            return How(None, self.cancelled)
+        start, end = float(ends[number]), float(ends[number + 1])
+        told = partial(_part_of, tell, start, end)
+        return How(told, self.cancelled)
+
+
+def _part_of(tell: Progress, start: float, end: float, done: int, of: int) -> None:
+    tell(round(_STEPS * (start + (end - start) * min(1.0, done / max(1, of)))), _STEPS)
+
+
+@dataclass
+class _Whole:
+    """The audit as it grows."""
+
+    look: Look
+    recipes: Sequence[Recipe]
+    entries: Sequence[Entry]
+    notes: tuple[str, ...]
+    limit: int
+    runs: list[CheckRun] = field(default_factory=list)
+    found: list[tuple[int, Finding]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.recipes, self.entries, strict=True)
+        self.runs = [CheckRun(recipe, str(entry.facts["title"]), "waiting") for recipe, entry in pairs]
+
+    def take(self, number: int, options: Mapping[str, Any], how: How) -> None:
+        """Let one check look; one that cannot is left out, with the reason."""
+        entry, run, begun = self.entries[number], self.runs[number], time.monotonic()
+        how.tell(0, 1)
+        try:
+            _check_usable(entry, self.look)
+            offered = {name: self._offer(name, number, how) for name in entry.asks}
+            outcome: Outcome = entry(offered, **options)
+        except (BadData, Unsupported) as reason:
+            self.runs[number] = replace(run, state="left out", says=str(reason))
+        else:
+            self.found += [(int(entry.facts["order"]), finding) for finding in outcome.findings]
+            spent = time.monotonic() - begun
+            told = {"says": outcome.says, "findings": len(outcome.findings), "seconds": round(spent, 3)}
+            self.runs[number] = replace(run, state="done", **told)  # type: ignore[arg-type]
+        how.tell(1, 1)
+
+    def _offer(self, name: str, number: int, how: How) -> Any:
+        if name == "how":
+            return how
+        if name == "find":
+            return self.look.finder(self.recipes[number])
+        if name == "rng":  # each check draws its own, so that leaving one out changes no other
+            return np.random.default_rng([self.look.seed, int(self.recipes[number].key, 16)])
+        return getattr(self.look, name)
+
+    def audit(self) -> Audit:
+        """What is known so far."""
+        ranked = sorted(self.found, key=lambda pair: (SEVERITIES.index(pair[1].severity), pair[0]))
+        look = self.look
+        settings = (("limit", self.limit), ("method", look.method), ("checks", ", ".join(e.name for e in self.entries)))
+        return Audit(
+            revision=look.classifier.revision,
+            findings=tuple(finding for _, finding in ranked),
+            checks=tuple(self.runs),
+            examples=len(look.examples),
+            training=len(look.train),
+            notes=self.notes,
+            recipe=Recipe("checks", "audit", settings, look.seed),
+        )
+
+
+def _check_usable(entry: Entry, look: Look) -> None:
+    """Refuse, in words, what this model or these examples cannot serve."""
+    if entry.needs - look.classifier.capabilities:
+        raise Unsupported("It looks inside the model, and this one only answers.")
+    on = entry.facts.get("on", "any")
+    if on == "pair" and not look.pairs:
+        raise Unsupported("It is about pairs of texts, and these are single texts.")
+    if on == "single" and look.pairs:
+        raise Unsupported("It is about single texts, and these are pairs.")
+    if entry.facts.get("trained") and not look.train:
+        raise Unsupported("It compares with the training examples, and they are not known: give them as train.")
+    known = int((look.given >= 0).sum())
+    if entry.facts.get("labelled") and known < FEWEST:
+        raise Unsupported(f"It takes {FEWEST} examples with a label or more, and there are {known}.")
+
+
+def _notes(look: Look, given: int) -> tuple[str, ...]:
+    """What must be known to read the audit."""
+    told = []
+    if given > len(look.examples):
+        told.append(f"Of {given:,} examples {len(look.examples):,} were looked at, drawn by the seed {look.seed}.")
+    strange = {str(e.label) for e in look.examples if e.label is not None} - set(look.classifier.labels)
+    if strange:
+        told.append(
+            f"The label {sorted(strange)[0]!r} is not one of the model's ({', '.join(look.classifier.labels[:10])}): "
+            "examples with it count as unlabelled. Say which is which when reading the data."
+        )
+    known = {example.text_hash for example in look.train}
+    if known and all(example.text_hash in known for example in look.examples):
+        told.append(
+            "All of these examples are among the training examples: the model knows them, and looks better than it is."
+        )
+    return tuple(told)
