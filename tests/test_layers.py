@@ -36,6 +36,7 @@ LAYERS = (
     {"verify"},
     {"audit"},
     {"catalogue", "comparison", "export", "simulate", "mending", "hildif"},
+    {"lab"},
     {"project"},
     {"demo", "work"},
     {"worker"},

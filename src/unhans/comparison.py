@@ -32,7 +32,7 @@ Method = str | tuple[str, Mapping[str, Any]]
 # explains a shortcut faithfully disagrees with people.
 _NO_CONTEST = ("dependence on the model", "stability", "agreement with people")
 _OTHER_FAMILIES = ("sanity_spearman", "stability")  # what is added to metrics that only erase, the first that works
-_SAME = 0.95  # a rank correlation from which on the scores of two models count as the same
+SAME = 0.95  # a rank correlation from which on the scores of two models count as the same
 _RESAMPLES = 1000
 
 
@@ -215,7 +215,7 @@ class _Results:
         """Why a method is not to be recommended."""
         told = []
         check = self.found.get(("sanity_spearman", recipe))
-        if check is not None and check.grade.value > _SAME:
+        if check is not None and check.grade.value > SAME:
             told.append("does not depend on the model")
         wins, contests = self._contests(recipe)
         if 2 * wins < contests:

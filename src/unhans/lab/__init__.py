@@ -1,0 +1,177 @@
+"""The bug lab: which explanation sees which bug, on this model and these data (Adebayo et al. 2020).
+
+`run` plants bugs of which the truth is known, proves that each took, and lets every attribution method look for each,
+beside random scores, and beside the methods that are made for the purpose: doubts for wrong labels, detectors for
+strange texts. What the measures mean is in docs/lab.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unhans.errors import BadOption, Cancelled, UnhansError
+from unhans.lab._cases import Found, Measure, Seen, detected, sightings
+from unhans.lab._curves import layer_curves, warnings_of
+from unhans.lab._explaining import USUAL, Explainer, Method, explainers, random_explainers
+from unhans.lab._models import Models, apart, asks, checked, some_of
+from unhans.lab._planting import Planter, Scene
+from unhans.language_model import LanguageModel
+from unhans.model import Classifier, TransformerClassifier
+from unhans.scoring import How, Progress, ScoreCache
+from unhans.training import Schedule
+from unhans.types import Example, Lab, LayerCurve, PlantedBug, Recipe, Sighting
+
+__all__ = ["USUAL", "Bug", "Method", "run"]
+
+Bug = str | tuple[str, Mapping[str, Any]]
+"""A bug by name, or with options."""
+
+_BACKGROUND = 100  # training texts that methods compare with
+_DRAWS = 20  # of random scores
+_CURVE_TEXTS, _CURVE_DRAWS = 20, 2
+_SHOWN = 10  # examples of each bug
+_TOOK = 0.05  # beyond the clean model's number, without which a bug has not taken
+
+
+def run(
+    classifier: TransformerClassifier,
+    train: Sequence[Example],
+    test: Sequence[Example],
+    *,
+    bugs: Sequence[Bug] | None = None,
+    methods: Sequence[Method] | str = "all",
+    trained: bool = True,
+    other: Classifier | None = None,
+    schedule: Schedule | None = None,
+    examples: int = 100,
+    language_model: LanguageModel | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Lab:
+    """Plant bugs, and tell which attribution methods see which.
+
+    Without `bugs`, all that can be planted here; what is left out is in the notes. `methods` are names, names with
+    options, 'all' that the classifier can serve, or 'usual', which are cheap. With `trained`, the classifier is the
+    model in question: bugs of weights and of test time are planted in it, and trainings start from its weights.
+    Otherwise it is only a start, and a clean model is trained first. All models of the lab are trained from the same
+    start with the same `schedule`. `other` is a model of another domain, or an earlier state of this one. At most
+    `examples` test texts are explained for each bug. Nothing given is changed.
+    """
+    classifier.require({"train"}, "The lab")
+    if examples < 10:
+        raise BadOption(f"examples must be at least 10, not {examples}.")
+    taught = checked(train, classifier, "train")
+    tested = apart(taught, checked(test, classifier, "test"))
+    plan = replace(schedule or Schedule(), seed=(schedule or Schedule()).seed + seed)
+    models = Models(classifier, taught, tested, trained, other, plan, seed)
+    chosen, notes = asks(bugs, models)
+    given = {
+        "background": some_of(taught, _BACKGROUND, seed),
+        "language_model": language_model,
+        "cancelled": cancelled,
+        "cache": ScoreCache(),
+    }
+    looking, left_out = explainers(classifier, tested[0], methods, given, seed)
+    bench = _Bench(looking, random_explainers(classifier, tested[0], _DRAWS), seed)
+    curved = any(ask.entry.name == "reinitialised" for ask in chosen)
+    how, steps = How(progress, cancelled), len(chosen) + curved
+    how.tell(0, 1)
+    planter = Planter(models, examples, seed, language_model)
+    for number, ask in enumerate(chosen):
+        own = how.part(number, steps)
+        try:
+            scene = planter.scene(ask, own.part(0, 2))
+        except Cancelled:
+            raise
+        except UnhansError as error:
+            if bugs is not None:
+                raise
+            notes.append(f"Left out: {ask.name}: {error}")
+            continue
+        bench.look(scene, own.part(1, 2))
+    curves: list[LayerCurve] = []
+    if curved:
+        texts = some_of(tested, min(examples, _CURVE_TEXTS), seed)
+        part = how.part(len(chosen), steps)
+        curves = layer_curves(models.reference(part), texts, looking, draws=_CURVE_DRAWS, seed=seed, how=part)
+    how.tell(1, 1)
+    return Lab(
+        bugs=tuple(bench.bugs),
+        sightings=tuple(bench.sightings),
+        curves=tuple(curves),
+        warnings=tuple(warnings_of(curves)),
+        examples=tuple(bench.examples),
+        notes=(*notes, *left_out, *_doubtful(bench.bugs)),
+        revision=models.reference(how).revision,
+        recipe=_recipe([ask.name for ask in chosen], [one.name for one in looking], trained, examples, plan, seed),
+    )
+
+
+class _Bench:
+    """Where all methods look at one bug after the other."""
+
+    def __init__(self, methods: Sequence[Explainer], random: Sequence[Explainer], seed: int) -> None:
+        self.methods, self.random, self.seed = methods, random, seed
+        self.bugs: list[PlantedBug] = []
+        self.sightings: list[Sighting] = []
+        self.examples: list[tuple[str, tuple[str, ...]]] = []
+
+    def look(self, scene: Scene, how: How) -> None:
+        """What all methods show of one bug."""
+        name, steps = scene.bug.name, len(self.methods) + 1
+        chance = _means([scene.case.look(one, How()).found for one in self.random])
+        seen: dict[str, Seen] = {}
+        for number, method in enumerate(self.methods):
+            seen[method.name] = scene.case.look(method, how.part(number, steps))
+            self.sightings += sightings(name, method.name, "attribution", seen[method.name].found, chance)
+        if scene.beside is not None:
+            for other, by, found in scene.beside(how.part(len(self.methods), steps)):
+                self.sightings += sightings(name, other, by, {"detection": found}, {"detection": self._chance(found)})
+        self.bugs.append(scene.bug)
+        self.examples.append((name, _best(seen)))
+
+    def _chance(self, found: Found) -> float:
+        """Detection by random numbers on as many texts."""
+        rng = np.random.default_rng([self.seed, 41])
+        half = max(1, found.n // 2)
+        return float(np.mean([detected(rng.random(half), rng.random(half)).value for _ in self.random]))
+
+
+def _means(several: Sequence[Mapping[Measure, Found]]) -> dict[Measure, float]:
+    found: dict[Measure, list[float]] = {}
+    for one in several:
+        for measure, value in one.items():
+            found.setdefault(measure, []).append(value.value)
+    return {measure: float(np.mean(values)) for measure, values in found.items()}
+
+
+def _best(seen: Mapping[str, Seen]) -> tuple[str, ...]:
+    """Ids of the texts that show a bug best to the method that detects it best."""
+
+    def detection(one: Seen) -> float:
+        return one.found["detection"].value if "detection" in one.found else 0.0
+
+    best = max(seen.values(), key=detection).shows
+    return tuple(sorted(best, key=lambda id_: -best[id_])[:_SHOWN])
+
+
+def _doubtful(bugs: Sequence[PlantedBug]) -> list[str]:
+    """Bugs that did not take: their rows show nothing."""
+    return [
+        f"{one.name} did not take, so its row shows nothing: {one.proof}"
+        for one in bugs
+        if one.took is not None and one.took - (one.usual or 0.0) < _TOOK
+    ]
+
+
+def _recipe(  # noqa: PLR0917 - what was run
+    bugs: Sequence[str], methods: Sequence[str], trained: bool, examples: int, schedule: Schedule, seed: int
+) -> Recipe:
+    settings = {"epochs": schedule.epochs, "learning_rate": schedule.learning_rate, "batch_size": schedule.batch_size}
+    options = {"bugs": ", ".join(bugs), "methods": ", ".join(methods), "trained": trained, "examples": examples}
+    return Recipe("lab", "lab", tuple((options | settings).items()), seed)

@@ -1,0 +1,119 @@
+"""Attributions for the lab: each text explained once for each model and label, whichever bugs ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unhans.attributions import attribution, readable_words
+from unhans.errors import BadOption, Cancelled, UnhansError
+from unhans.metrics import Explain, subject
+from unhans.model import Classifier
+from unhans.registry import Entry
+from unhans.scoring import How
+from unhans.types import Example
+
+Values = NDArray[np.float64]
+Method = str | tuple[str, Mapping[str, Any]]
+"""An attribution method by name, or with options."""
+
+USUAL = (  # of every kind, at a few passes through the model for each text
+    "leave_one_out",
+    "saliency",
+    "input_x_gradient",
+    "integrated_gradients",
+    "deeplift",
+    "lrp",
+    "guided_backprop",
+    "deconvnet",
+    "pattern_net",
+    "pattern_attribution",
+    "attention_rollout",
+)
+_AT_ONCE = 16  # texts between two looks at whether to stop
+
+
+@dataclass
+class Explainer:
+    """A method, and what it has said so far."""
+
+    name: str
+    explain: Explain
+    seed: int | None = None  # random scores are drawn with another one for each model: they are no function of it
+    _known: dict[tuple[str, str, int], Values] = field(default_factory=dict)
+
+    def __call__(
+        self, model: Classifier, examples: Sequence[Example], labels: Sequence[str], how: How | None = None
+    ) -> list[Values]:
+        """Scores of the words that the model reads, for each example and its label."""
+        targets = [model.label_number(label) for label in labels]
+        keys = [(model.revision, e.text_hash, target) for e, target in zip(examples, targets, strict=True)]
+        wanted = dict(zip(keys, zip(examples, targets, strict=True), strict=True))
+        new = [key for key in wanted if key not in self._known]
+        for start in range(0, len(new), _AT_ONCE):
+            if how is not None:
+                how.tell(start, len(new))
+            some = new[start : start + _AT_ONCE]
+            texts, goals = [wanted[key][0] for key in some], [wanted[key][1] for key in some]
+            lines = self.explain(model, texts, seed=self._seed(model), targets=goals)
+            opened = [list(readable_words(model, text, "word").open) for text in texts]
+            self._known.update((key, line[own]) for key, line, own in zip(some, lines, opened, strict=True))
+        if how is not None:
+            how.tell(1, 1)
+        return [self._known[key] for key in keys]
+
+    def _seed(self, model: Classifier) -> int | None:
+        return None if self.seed is None else self.seed + int(model.revision[:8], 16)
+
+
+def explainers(
+    classifier: Classifier, probe: Example, methods: Sequence[Method] | str, given: Mapping[str, Any], seed: int
+) -> tuple[list[Explainer], list[str]]:
+    """The methods that this classifier can serve, and a sentence for each that was asked for in vain."""
+    if isinstance(methods, str) and methods not in ("all", "usual"):
+        raise BadOption(f"methods is 'all', 'usual' or a list of names, not {methods!r}.")
+    made: list[Explainer] = []
+    notes: list[str] = []
+    for name, options in _chosen(methods):
+        entry = attribution[name]
+        if isinstance(methods, str) and not _serves(classifier, entry, given):
+            continue
+        shown = ", ".join(f"{key}={value}" for key, value in options.items())
+        try:
+            tried = subject(classifier, [probe], entry.name, options, seed=seed, **given)
+        except Cancelled:
+            raise
+        except UnhansError as error:
+            if not isinstance(methods, str):
+                raise
+            notes.append(f"Left out: {entry.name}: {error}")
+            continue
+        made.append(Explainer(f"{entry.name} ({shown})" if options else entry.name, tried.explain))
+    if len({one.name for one in made}) < len(made) or not made:
+        raise BadOption("Give the names of the attribution methods to look with, each once.")
+    return made, notes
+
+
+def _serves(classifier: Classifier, entry: Entry, given: Mapping[str, Any]) -> bool:
+    """Whether the classifier can serve a method, with the language model that there is or not."""
+    return entry.needs <= classifier.capabilities and bool(
+        "language_model" not in entry.asks or given["language_model"]
+    )
+
+
+def _chosen(methods: Sequence[Method] | str) -> list[tuple[str, Mapping[str, Any]]]:
+    if methods == "all":
+        return [(name, {}) for name in attribution.names if name != "random"]
+    if methods == "usual":
+        return [(name, {}) for name in USUAL]
+    return [(method, {}) if isinstance(method, str) else method for method in methods]
+
+
+def random_explainers(classifier: Classifier, probe: Example, draws: int) -> list[Explainer]:
+    """Random scores, drawn several times: what every measure is calibrated with."""
+    explain = subject(classifier, [probe], "random", {}).explain
+    return [Explainer("random", explain, seed=draw * 2**33) for draw in range(draws)]
