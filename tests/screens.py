@@ -14,6 +14,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from audited import METHODS, keep_audits, keep_lab
 from unhans.data import read
 from unhans.types import Example
 from workbench import SHORTCUT, Desk, Person, Server, film_classifier, film_reviews, make_project, member
@@ -98,6 +99,7 @@ def set_stage(server: Server, boss: Person, templates: tuple[Path, Path], folder
         ended(boss, boss.ask("POST", f"api/projects/{name}/exports", json={"revision": "r1"}))
         rewrite(boss, name, [ann, ben])
         trace(boss, name, [ann, ben])
+        audit(boss, name, server.folder / name, [ann, ben])
         yield Stage(server, boss, ann, guest, name, f"{name}-bare", folder)
 
 
@@ -136,6 +138,22 @@ def trace(boss: Person, project: str, people: Sequence[Person]) -> None:
     for person in people:
         for one in person.ask("GET", f"api/projects/{project}/doubts")["items"][1:4]:
             relabel(person, project, one, None if one["rank"] == 3 else one["doubt"]["suggested"])
+
+
+def audit(boss: Person, project: str, folder: Path, people: Sequence[Person]) -> None:
+    """Audits and a lab as they are stored, and what people would do with the model."""
+    keep_audits(folder, boss.name, SHORTCUT)
+    keep_lab(folder, boss.name)
+    for n, person in enumerate((boss, *people)):
+        judge(person, project, 2 + n, ("unexpected_focus", "labels_right", "expected_focus")[n % 3], METHODS[0])
+        judge(person, project, 4 - n, "labels_wrong", None)
+
+
+def judge(person: Person, project: str, deploy: int, reason: str, method: str | None, **more: Any) -> None:
+    """Say whether one would deploy the model in use, and why."""
+    model = person.ask("GET", f"api/projects/{project}")["current"]
+    says = {"kind": "verdict", "model": model, "deploy": deploy, "reason": reason, "method": method}
+    person.say(project, says | {"explanation_first": False, "note": ""} | more, seconds=30)
 
 
 def compare(person: Person, project: str, anchor: Any, neighbour: Any, similar: int) -> None:
@@ -520,6 +538,79 @@ def _(desk: Desk, stage: Stage) -> None:
 def _(desk: Desk, stage: Stage) -> None:
     desk.go(f"/p/{stage.bare}/label-errors")
     expect(desk.page.get_by_text("Nobody has looked for label errors yet")).to_be_visible()
+
+
+def _bugs(desk: Desk, stage: Stage, query: str = "", heading: str = "What was found") -> None:
+    desk.go(f"/p/{stage.project}/bugs{query}")
+    expect(desk.page.get_by_role("heading", name=heading)).to_be_visible()
+
+
+@_screen("bugs", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage)
+    desk.page.locator("summary", has_text="that were changed").first.click()
+    expect(desk.page.locator("del").first).to_be_visible()
+    desk.page.locator("summary", has_text="What this cannot show").first.click()
+
+
+@_screen("bugs-compared")
+def _(desk: Desk, stage: Stage) -> None:
+    newer, older = (one["id"] for one in stage.boss.ask("GET", f"api/projects/{stage.project}/audits")[:2])
+    _bugs(desk, stage, f"?audit={newer}&against={older}")
+    expect(desk.page.get_by_role("heading", name=re.compile("Still there"))).to_be_visible()
+
+
+@_screen("bugs-empty")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/bugs")
+    expect(desk.page.get_by_text(re.compile("^Nobody has audited this|^Nothing can be audited"))).to_be_visible()
+
+
+@_screen("bugs-lab", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage, f"?show=lab&bug=spurious_word&method={METHODS[0]}", "Which explanation sees which bug")
+    expect(desk.page.get_by_role("heading", name=re.compile("on spurious word$"))).to_be_visible()
+    expect(desk.page.locator("canvas").first).to_be_visible()
+
+
+@_screen("bugs-lab-errors")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage, "?show=lab&measure=rank+correlation", "Which explanation sees which bug")
+    desk.page.get_by_label("Standard errors").check()
+    desk.page.get_by_role("button", name=re.compile("^Show the numbers")).click()
+
+
+@_screen("bugs-lab-empty")
+def _(desk: Desk, stage: Stage) -> None:
+    desk.go(f"/p/{stage.bare}/bugs?show=lab")
+    expect(desk.page.get_by_text(re.compile("^The lab has not been run|^No bug can be planted"))).to_be_visible()
+
+
+@_screen("bugs-verdicts", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage, "?show=verdicts", "What people say, by what they were shown")
+    expect(desk.page.get_by_text("✓ this is your verdict")).to_be_visible()
+
+
+@_screen("bugs-verdicts-results")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage, "?show=verdicts&method=none", "What people say, by what they were shown")
+    expect(desk.page.get_by_role("region", name="Verdicts by condition")).to_be_visible()
+
+
+@_screen("bugs-words-first", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    stage.boss.settings(stage.project, hide_prediction=True)
+    desk.go(f"/p/{stage.project}/bugs?show=verdicts")
+    expect(desk.page.get_by_text(re.compile("^Explanation first: what the model says"))).to_be_visible()
+    stage.boss.settings(stage.project, hide_prediction=False)
+
+
+@_screen("bugs-keys", "ann")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage)
+    desk.press("?")
+    expect(desk.page.get_by_role("dialog")).to_be_visible()
 
 
 @_screen("fix")

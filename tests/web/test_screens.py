@@ -86,6 +86,8 @@ def test_a_screen_is_accessible_in_both_themes_wide_and_narrow(name: str, stage:
         "flips",
         "neighbours-pair",
         "label-errors",
+        "bugs",
+        "bugs-lab",
         "fix",
         "before-after",
         "revisions",
@@ -120,7 +122,16 @@ def test_where_the_focus_is_can_be_seen(name: str, stage: Stage, seat: Seat) -> 
 
 @pytest.mark.parametrize(
     "name",
-    ["examples-menu", "examples-keys", "examples-note", "flips-keys", "neighbours-keys", "before-after-dialog", "tour"],
+    [
+        "examples-menu",
+        "examples-keys",
+        "examples-note",
+        "flips-keys",
+        "neighbours-keys",
+        "bugs-keys",
+        "before-after-dialog",
+        "tour",
+    ],
 )
 def test_escape_closes_what_is_open_and_focus_returns(name: str, stage: Stage, seat: Seat) -> None:
     who, way = SCREENS[name]

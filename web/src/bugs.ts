@@ -61,7 +61,7 @@ export const SEVERITIES: readonly Severity[] = ["high", "medium", "low"];
 export const severities: Record<Severity, { sign: string; text: string; tone: string }> = {
   high: { sign: "‼", text: "high severity", tone: "bad" },
   medium: { sign: "!", text: "medium severity", tone: "warn" },
-  low: { sign: "·", text: "low severity", tone: "" },
+  low: { sign: "○", text: "low severity", tone: "" },
 };
 
 /** The severest first; among equals as the audit has them. */
@@ -284,10 +284,10 @@ export function tookText({ took = null, usual = null }: Pick<PlantedBug, "took" 
 export const warningsOf = (lab: Pick<Lab, "warnings">): Map<string, string> => new Map(lab.warnings.map(([method, why]) => [String(method), String(why)]));
 export const showingOf = (lab: Pick<Lab, "examples">, bug: string): string[] => (lab.examples.find(([name]) => name === bug)?.[1] as string[] | undefined) ?? [];
 
-/** Which methods see most of the bugs that anybody could see by this measure, the best first. */
+/** Which methods see most bugs by this measure, the best first; scores at random are nobody's choice, whatever they "see". */
 export function bestOf(matrix: Matrix, by: By): { method: string; sees: number; of: number }[] {
   const methods = matrix.groups.find((one) => one.by === by)?.methods ?? [];
-  const told = methods.map((method) => {
+  const told = methods.filter((method) => method !== "random").map((method) => {
     const cells = matrix.rows.flatMap(({ bug, cells: own }) => (bug.kind === "control" ? [] : [own.get(columnKey(by, method))])).filter((one): one is Sighting => one !== undefined && typeof one.sees === "boolean");
     return { method, sees: cells.filter((one) => one.sees).length, of: cells.length };
   });
@@ -296,8 +296,8 @@ export function bestOf(matrix: Matrix, by: By): { method: string; sees: number; 
 
 // -- curves over layers
 
-const SYMBOLS = ["circle", "diamond", "triangle", "rect", "pin", "arrow"] as const;
-const LINES = ["solid", "dashed", "dotted"] as const;
+export const SYMBOLS = ["circle", "diamond", "triangle", "rect"] as const;
+export const LINES = ["solid", "dashed", "dotted"] as const;
 export const MOST_CURVES = 6;
 
 /** Methods to draw before anybody chose: those warned of, then those that stay most alike to the true model's. */
@@ -326,11 +326,10 @@ export function curvesFigure(curves: readonly LayerCurve[], warned: ReadonlyMap<
     summary: curves.length ? `${ends}: ${told.join("; ")}. A curve that stays near 1 belongs to a method that does not depend on the model.` : "No method is chosen.",
     head: [cascading ? "Drawn anew down to" : "Drawn anew", ...curves.map((_, n) => name(n))],
     rows: parts.map((part, n) => [part, ...values.map((one, m) => withError(one[n] ?? null, errors[m]![n] ?? null))]),
-    height: 320,
+    height: 280,
     option: (ink: Ink) => ({
       color: [...ink.series],
-      grid: { left: 8, right: 20, top: 24 + 24 * Math.ceil(curves.length / 3), bottom: 30, containLabel: true },
-      legend: { top: 0, left: 0, textStyle: { color: ink.text, fontSize: 13 }, itemWidth: 30, formatter: (n: string) => plain(name(Number(n)), 26) },
+      grid: { left: 8, right: 20, top: 12, bottom: 30, containLabel: true }, // the buttons above it are the legend
       tooltip: {
         renderMode: "richText", trigger: "item", confine: true, backgroundColor: ink.surface, borderColor: ink.line, textStyle: { color: ink.text, fontSize: 13 },
         formatter: (point: unknown) => {

@@ -126,8 +126,8 @@ describe("the matrix", () => {
     expect(clearness({ measure: "rank correlation", value: -0.4, random: 0 })).toBe(1);
     expect(clearness({ measure: "mass on the cue", value: 0.5, random: 1 })).toBe(0);
   });
-  it("who sees most is counted without the control", () => {
-    expect(bestOf(matrix, "attribution")).toEqual([{ method: "saliency", sees: 1, of: 2 }, { method: "random", sees: 0, of: 1 }]);
+  it("who sees most is counted without the control and without scores at random", () => {
+    expect(bestOf(matrix, "attribution")).toEqual([{ method: "saliency", sees: 1, of: 2 }]);
   });
   it("a cell is told in full; so is the proof that a bug took", () => {
     expect(sightingText(lab.sightings[0]!)).toBe("saliency, spurious word: detection 0.98, standard error 0.01, random 0.50, 100 examples, sees it");
@@ -179,9 +179,9 @@ describe("curves over layers", () => {
   });
   it("names reach the chart without being markup or keys of objects", () => {
     const figure = curvesFigure([curve("__proto__", 0.8), curve("{a|b}", 0.1)], new Map(), true);
-    const option = figure.option({ text: "", muted: "", line: "", accent: "", surface: "", series: SERIES.light }) as { series: { name: string }[]; legend: { formatter: (n: string) => string } };
+    const option = figure.option({ text: "", muted: "", line: "", accent: "", surface: "", series: SERIES.light }) as { series: { name: string }[]; tooltip: { formatter: (at: object) => string } };
     expect(option.series.map(({ name }) => name)).toEqual(["0", "1"]);
-    expect(option.legend.formatter("1")).toBe("❴a∣b❵");
+    expect(option.tooltip.formatter({ dataIndex: 0, seriesIndex: 1 })).toBe("❴a∣b❵\nhead: 0.10");
   });
 });
 

@@ -1,0 +1,213 @@
+"""What people do on the screen Bugs: read findings and go on from them, look at the matrix, give verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from audited import METHODS, WARNED, WARNING, keep_audits, keep_lab, keep_stopped_audit
+from screens import judge
+from workbench import SHORTCUT, Desk, Person, Server
+
+Seat = Callable[..., Desk]
+Somebody = Callable[..., Person]
+Ann = tuple[Desk, Person, str]
+
+
+# -- helpers
+
+
+def verdicts_of(person: Person, project: str) -> list[Any]:
+    """What somebody said of the model, oldest first; "back": taken back."""
+    told = ("deploy", "reason", "method", "explanation_first", "note")
+    return ["back" if one["retracts"] else tuple(one["says"][name] for name in told) for one in person.said(project)]
+
+
+def open_verdicts(desk: Desk, project: str, query: str = "") -> Page:
+    page = desk.go(f"/p/{project}/bugs?show=verdicts{query}")
+    expect(page.get_by_role("heading", name="Your verdict")).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("^Example 1$"))).to_be_visible()
+    return page
+
+
+# -- audits
+
+
+def test_findings_are_read_and_lead_on(desk: Ann, server: Server) -> None:
+    window, ann, project = desk
+    older, _ = keep_audits(server.folder / project, ann.name, SHORTCUT)
+    page = window.go(f"/p/{project}/bugs")
+    expect(page.get_by_role("status").filter(has_text="3 findings: 1 of high, 1 of medium, 1 of low")).to_be_visible()
+    cards = page.get_by_role("article")
+    expect(cards).to_have_count(3)
+    first = cards.first
+    expect(first.get_by_text("high severity")).to_be_visible()
+    expect(first.get_by_role("heading")).to_contain_text(SHORTCUT)
+    expect(first.get_by_text("0.61 (0.52 to 0.70) · usual 0.04 · 118 texts")).to_be_visible()
+    first.locator("summary", has_text="that were changed").click()
+    expect(first.locator("del").first).to_contain_text(SHORTCUT)
+    expect(first.get_by_text("Words that only work together")).to_be_hidden()
+    first.locator("summary", has_text="What this cannot show").click()
+    expect(first.get_by_text("Words that only work together")).to_be_visible()
+    expect(page.get_by_text("The examples have no column that names a group.")).to_be_visible()
+
+    page.get_by_role("button", name=re.compile("^medium")).click()
+    expect(cards).to_have_count(1)
+    page.get_by_role("button", name=re.compile("^All")).click()
+    expect(cards).to_have_count(3)
+    page.get_by_label("Compare with").select_option(older)
+    expect(page.get_by_role("heading", name="Gone (1)")).to_be_visible()
+    expect(page.get_by_text("12 texts are in the training split")).to_be_visible()
+    page.reload()  # the address holds it
+    expect(page.get_by_role("heading", name="Still there (2)")).to_be_visible()
+
+    report = page.get_by_role("link", name="Download the report").get_attribute("href") or ""
+    answer = ann.client.get(report)
+    assert answer.status_code == 200
+    assert SHORTCUT in answer.text
+    first.get_by_role("link", name="Go to Words").click()
+    page.wait_for_function("(word) => location.hash.includes(`/words?word=${word}`)", arg=SHORTCUT)
+
+
+def test_a_stopped_audit_says_so_and_only_managers_start_one(
+    seat: Seat, somebody: Somebody, boss: Person, server: Server, project: str
+) -> None:
+    keep_stopped_audit(server.folder / project, boss.name, SHORTCUT)
+    page = seat(somebody("ann", project)).go(f"/p/{project}/bugs")
+    expect(page.get_by_text("This audit was stopped before all checks had run.")).to_be_visible()
+    expect(page.get_by_text("1 finding so far: 1 of high severity. 4 checks have not run yet.")).to_be_visible()
+    expect(page.get_by_role("button", name="Audit again")).to_have_count(0)
+
+
+# -- the lab
+
+
+def test_a_cell_of_the_matrix_leads_to_the_examples(desk: Ann, server: Server) -> None:
+    window, ann, project = desk
+    keep_lab(server.folder / project, ann.name)
+    page = window.go(f"/p/{project}/bugs?show=lab")
+    seen = page.get_by_role("button", name=re.compile("^leave one out, spurious word: detection 0.98, .* sees it$"))
+    seen.focus()
+    window.press("ArrowDown", "ArrowUp", "ArrowRight")
+    expect(page.get_by_role("button", name=re.compile("^lime, spurious word"))).to_be_focused()
+    window.press("Enter")
+    expect(page.get_by_role("heading", name="lime on spurious word")).to_be_visible()
+    expect(page.get_by_text("A model tested on the word alone says positive. (0.97, without it 0.51)")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("^mass on the cue"))).to_be_visible()
+    page.get_by_label("Measure").select_option("rank correlation")
+    expect(
+        page.get_by_role("button", name=re.compile("rank correlation 0.98, .* does not see it$")).first
+    ).to_be_visible()
+    expect(page.get_by_role("columnheader", name=re.compile(f"{WARNING}: .*guided backprop"))).to_be_visible()
+    page.get_by_label("Standard errors").check()
+    expect(page.get_by_text("± 0.03").first).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Show the numbers")).click()
+    expect(page.get_by_role("columnheader", name="guided backprop ⚠", exact=True)).to_be_visible()
+    page.get_by_role("button", name="guided backprop").click()
+    expect(page.get_by_role("columnheader", name="guided backprop ⚠", exact=True)).to_have_count(0)
+    page.get_by_role("region", name="lime on spurious word").get_by_role("link", name="Example 3").click()
+    assert window.place() == 2
+    page.get_by_label("Explanation", exact=True).select_option("+")
+    option = page.get_by_label("Method", exact=True).locator(f"option[value={WARNED}]")
+    expect(option).to_have_text(re.compile(f"⚠ {WARNING}$"))  # the warning is shown where the method is offered
+
+
+# -- verdicts
+
+
+def test_a_verdict_is_given_by_keys_changed_and_taken_back(desk: Ann) -> None:
+    window, ann, project = desk
+    page = open_verdicts(window, project)
+    expect(page.get_by_text(re.compile("% confident")).first).to_be_visible()  # not on heat maps alone
+    window.press("Enter")
+    expect(page.get_by_text("Say first whether you would deploy it.")).to_be_visible()
+    window.press("2")
+    expect(page.get_by_role("button", name=re.compile("^2 ?probably not"), pressed=True)).to_be_visible()
+    page.get_by_label("Other").check()
+    window.press("Enter")
+    expect(page.get_by_text("Say in the note which other reason.")).to_be_visible()
+    page.get_by_label("Note").fill("It reads imax.")
+    page.reload()  # what is being said is kept on the device
+    expect(page.get_by_label("Note")).to_have_value("It reads imax.")
+    page.get_by_role("button", name="Save the verdict").click()
+    expect(page.get_by_text("✓ this is your verdict")).to_be_visible()
+    window.saved()
+    expect(page.get_by_role("row", name=re.compile("^r0 ?leave one out"))).to_be_visible()
+    page.get_by_role("heading", name="Your verdict").click()
+    page.get_by_label("Unexpected focus").check()
+    window.press("1", "Enter")
+    window.saved()
+    note = "It reads imax."
+    assert verdicts_of(ann, project) == [
+        (2, "other", METHODS[0], False, note),
+        (1, "unexpected_focus", METHODS[0], False, note),
+    ]
+    page.get_by_label("Explanation shown").select_option("none")
+    expect(page.get_by_text("✓ this is your verdict")).to_have_count(0)  # another condition is another question
+    page.get_by_label("Explanation shown").select_option(METHODS[0])
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("No verdict yet")).to_be_visible()
+    assert verdicts_of(ann, project)[-1] == "back"
+
+
+def test_blind_reviewers_see_their_own_verdicts_only(
+    seat: Seat, somebody: Somebody, boss: Person, project: str
+) -> None:
+    ann, ben = somebody("ann", project), somebody("ben", project)
+    judge(ann, project, 1, "labels_wrong", None)
+    judge(ben, project, 5, "labels_right", None)
+    page = open_verdicts(seat(ann), project)
+    expect(page.get_by_text("these are your own verdicts")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("1 person "))).to_be_visible()
+    page = open_verdicts(seat(boss), project)
+    expect(page.get_by_role("row", name=re.compile("2 people "))).to_be_visible()
+
+
+# -- explanation first
+
+
+def test_where_the_words_come_first_predictions_wait_for_them(
+    seat: Seat, somebody: Somebody, boss: Person, project: str
+) -> None:
+    boss.settings(project, hide_prediction=True)
+    ann = somebody("ann", project)
+    window = seat(ann)
+    page = window.go(f"/p/{project}/bugs")
+    expect(page.get_by_text("The words come first here")).to_be_visible()
+    page = open_verdicts(window, project)
+    expect(page.get_by_text(re.compile("^Explanation first: what the model says of a text is hidden"))).to_be_visible()
+    expect(page.get_by_text("% confident")).to_have_count(0)
+    page.get_by_role("link", name="Judge its words").first.click()
+    assert window.place() == 0
+    expect(page.get_by_text("Explanation first: the prediction is shown once you have judged a word.")).to_be_visible()
+    expect(page.get_by_text("confident")).to_have_count(0)
+    window.press("ArrowRight", "+")
+    window.saved()
+    expect(page.get_by_text("confident", exact=True)).to_be_visible()
+    page = open_verdicts(window, project)
+    expect(page.get_by_text("% confident")).to_have_count(1)
+    page.get_by_label("Expected focus", exact=True).check()
+    window.press("4", "Enter")
+    window.saved()
+    assert verdicts_of(ann, project)[-1][:4] == (4, "expected_focus", METHODS[0], True)
+
+
+@pytest.mark.parametrize("shows", [False, True])
+def test_explanation_first_by_ones_own_choice(seat: Seat, boss: Person, project: str, shows: bool) -> None:
+    window = seat(boss)
+    page = window.go(f"/p/{project}/examples/0?correct=any")
+    page.get_by_label("Explanation first").check()
+    expect(page.get_by_text("Explanation first: the prediction is shown once you have judged a word.")).to_be_visible()
+    expect(page.get_by_text("Scores for the predicted label")).to_be_visible()
+    expect(page.get_by_text("confident", exact=True)).to_have_count(0)
+    if shows:
+        page.get_by_role("button", name="Show it now").click()
+    else:
+        window.press("ArrowRight", "+")
+        window.saved()
+    expect(page.get_by_text("confident", exact=True)).to_be_visible()
+    page.get_by_label("Explanation first").uncheck()  # it is kept with the person, whom other stories need
