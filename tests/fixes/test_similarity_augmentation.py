@@ -129,6 +129,25 @@ def test_texts_with_copies_are_not_held_out():
     assert made.touched == 120
 
 
+def test_equal_texts_are_held_out_together_or_not_at_all():
+    """A rated text whose twin chooses the epoch would be left out with all that people said of it."""
+    train = [replace(e, id=f"{n} {e.id}", text=f"{e.text} {n}") for n in range(2) for e in shortcut.texts()][:200]
+    twins = [replace(e, id=f"again {e.id}") for e in train]
+    ratings = [rate(e.id) for e in train[:120]]
+    copies = [copy for e in train[:120] for copy in copies_of(e, 1)]
+    made, n = mended([*train, *twins], ratings, copies, {"batch_size": 4})
+    assert n == (2 * 180 + 120) / 4  # 20 texts are held out, each in both places
+    assert made.touched == 120
+
+
+def test_the_papers_variant_trains_on_one_label_if_that_is_all_there_is():
+    train, ratings, copies = given()
+    own = [one for one in ratings if one.says.train == train[0].id]
+    made, n = mended(train, own, copies, only_copies=True)
+    assert n == 1 + 2
+    assert made.touched == 1
+
+
 def test_copies_that_contradict_come_twice_or_are_there_already_are_left_out():
     train, ratings, copies = given()
     labels = {"negative": "positive", "positive": "negative"}

@@ -215,9 +215,13 @@ class TrainOn(Protocol):
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
         frozen_pieces: Sequence[int] = (),
+        one_label: bool = False,
         heeded: Sequence[Rated | Copied] = (),
     ) -> TransformerClassifier:
-        """A trained clone; `heeded` are the rated flips, or rated examples with copies, that are among the texts."""
+        """A trained clone; `heeded` are the rated flips, or rated examples with copies, that are among the texts.
+
+        Texts of one label alone are refused, unless `one_label` says that they are meant.
+        """
 
 
 @dataclass(frozen=True)
@@ -435,18 +439,21 @@ def _divided(
 ) -> tuple[list[Example], list[Example]]:
     """Texts to train on, and texts that choose the epoch: none if the last epoch is to be kept, or if they are few.
 
-    A text with rated flips, or copies, is trained on: held out, it would take what people said of it along.
+    A text with rated flips, or copies, is trained on: held out, it would take what people said of it along. Equal texts
+    go together: one that is trained on under another id says nothing about an epoch.
     """
     if not settings["patience"]:
         return labelled, []
     if validation is not None:
         return labelled, [example for example in validation if example.label is not None]
-    free = [number for number, example in enumerate(labelled) if example.id not in rewritten]
-    n = min(round(_HELD_OUT * len(labelled)), len(free))
+    texts = dict.fromkeys(example.text_hash for example in labelled)
+    told = {example.text_hash for example in labelled if example.id in rewritten}
+    free = [text for text in texts if text not in told]
+    n = min(round(_HELD_OUT * len(texts)), len(free))
     if n < _FEWEST:
         return labelled, []
     out = {free[number] for number in rng.choice(len(free), n, replace=False).tolist()}
-    return [e for n, e in enumerate(labelled) if n not in out], [labelled[n] for n in sorted(out)]
+    return [e for e in labelled if e.text_hash not in out], [e for e in labelled if e.text_hash in out]
 
 
 def _without_shortcut(held_out: Sequence[Example], aims: Aims, rng: np.random.Generator) -> list[Example]:
@@ -509,6 +516,7 @@ class _Loop:
         extra_loss: ExtraLoss | None = None,
         vary: Vary | None = None,
         frozen_pieces: Sequence[int] = (),
+        one_label: bool = False,
         heeded: Sequence[Rated | Copied] = (),
     ) -> TransformerClassifier:
         self.heeded.extend(heeded)
@@ -528,6 +536,7 @@ class _Loop:
             vary=vary,
             frozen_pieces=frozen_pieces,
             lora=self.settings["lora"],
+            one_label=one_label,
             checkpoints=self.checkpoints,
             key=self.key,
             watch=self.watch,

@@ -28,7 +28,8 @@ def similarity_augmentation(
 ) -> TransformerClassifier:
     """Train on with copies of training texts that people rated, as many as they are similar, under the same label.
 
-    The texts that the copies are of are among the training texts once, as any other.
+    The texts that the copies are of are among the training texts once, as any other. What helped a text mostly has its
+    label, so without replay there is often one label alone; that is trained on, and the report says what it cost.
     """
     if not 0 <= least <= 1:
         raise BadOption(f"least lies between 0 and 1, and is not {least:g}.")
@@ -44,7 +45,7 @@ def similarity_augmentation(
     texts = [copy.example for one in chosen for copy in one.copies]
     originals = {one.example.id for one in chosen}
     own = [example for example in train if not only_copies or example.id in originals]
-    return train_on(classifier, [*own, *texts], heeded=chosen)
+    return train_on(classifier, [*own, *texts], one_label=only_copies, heeded=chosen)
 
 
 def _chosen(one: Copied, per_point: int, least: float) -> tuple[Copy, ...]:
