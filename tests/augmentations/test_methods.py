@@ -127,6 +127,9 @@ def test_negations_and_one_word_stay():
         for copy in augment([FILM, Example("n", "not good", label="x")], 30, method=method):
             assert "not" in copy.text.split()
     assert [turns(w) for w in ("not", "Never", "don’t", "isn't", "no", "nothing", "note")] == [True] * 6 + [False]
+    assert all(map(turns, ("hardly", "barely", "scarcely", "nowhere", "rarely", "seldom", "few", "little", "without")))
+    for copy in augment([Example("h", "it was hardly good", label="x")], 30, method="word_dropout", rate=0.5):
+        assert "hardly" in copy.text.split()
     (two,) = {
         len(c.text.split()) for c in augment([Example("x", "cold soup", label="x")], 9, method="word_dropout", rate=0.9)
     }

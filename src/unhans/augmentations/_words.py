@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from unhans.errors import BadOption
+from unhans.heuristics.negation import negates
 from unhans.text import Words, visible_form
 from unhans.types import Example
 from unhans.wordnet import kind_of_small
@@ -22,8 +23,8 @@ _KEPT_WORDS = """
     hundred thousand million billion
 """
 _KEPT = frozenset(_KEPT_WORDS.split())
+_TURNING = frozenset({"rarely", "seldom", "few", "little"})  # they say that it is not so, mostly
 _TRIES = 10  # draws in a row that came up before, until one word more is changed
-_NEGATIONS = ("no", "nor", "neither", "none", "nobody", "nothing", "without", "cannot")
 
 
 def replaceable(word: str) -> bool:
@@ -33,9 +34,8 @@ def replaceable(word: str) -> bool:
 
 
 def turns(word: str) -> bool:
-    """Whether the word negates."""
-    form = visible_form(word).replace("’", "'")
-    return kind_of_small(form) == "negation" or form in _NEGATIONS or form.endswith("n't")
+    """Whether the word negates, or nearly does."""
+    return negates(word) or visible_form(word) in _TURNING
 
 
 def check_share(words: int, share: float) -> None:

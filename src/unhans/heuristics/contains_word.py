@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from unhans.heuristics import heuristic, words_of
+from unhans.heuristics import found_at, heuristic, words_of
 
 
 @heuristic(on="any", asked=("word",), paper="Ribeiro et al. 2020, §2")
@@ -17,6 +17,4 @@ def contains_word(
 ) -> bool:
     """The word is in the text, or in one text of the pair: as a whole word, not inside another."""
     wanted = words_of(word)
-    n = len(wanted)
-    places = ((some, at) for some in (words, pair_words) for at in range(len(some) - n + 1))
-    return bool(n) and any(tuple(some[at : at + n]) == wanted for some, at in places)
+    return bool(wanted) and any(found_at(some, wanted) for some in (words, pair_words))

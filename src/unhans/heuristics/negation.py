@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Annotated
 
-from unhans.heuristics import heuristic, words_of
+from unhans.heuristics import heuristic, word_form, words_of
 from unhans.types import Example
 
-_ENGLISH = "no not never none nobody nothing nowhere neither nor cannot without hardly barely"
+_ENGLISH = "no not never none nobody nothing nowhere neither nor cannot without hardly barely scarcely"
 _NEGATIONS = frozenset(_ENGLISH.split())
 _ENDINGS = ("n't", "n’t")
 
@@ -26,6 +26,11 @@ def negation(
     endings = () if list_of else _ENDINGS
     first = _negates(words, known, endings)
     return first if example.pair is None else first != _negates(pair_words, known, endings)
+
+
+def negates(word: str) -> bool:
+    """Whether an English word does."""
+    return _negates([word_form(word)], _NEGATIONS, _ENDINGS)
 
 
 def _negates(words: Sequence[str], known: Collection[str], endings: tuple[str, ...]) -> bool:
