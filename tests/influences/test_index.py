@@ -69,6 +69,10 @@ def test_what_cannot_be_answered_is_said():
         prepare(classifier, [Example("a", "b", label="odd")])
     with pytest.raises(BadOption, match="top must be at least 1"):
         trace(classifier, "a", examples(), top=0)
+    with pytest.raises(BadOption, match="of must be one of label, prediction, not 'labels'"):
+        trace(classifier, "a", examples(), of="labels")
+    with pytest.raises(BadOption, match="of must be one of"):
+        fixed([1.0]).scores("a", of="labels")
     with pytest.raises(BadOption, match="Did you mean 'gradient_dot'"):
         trace(classifier, "a", examples(), method="gradient_dots")
 

@@ -127,6 +127,16 @@ def test_only_the_nearest_are_scored_and_as_without_the_short_cut() -> None:
         assert np.allclose(line[near], whole[near], rtol=1e-4, atol=1e-7)
 
 
+def test_what_was_not_scored_is_told() -> None:
+    made, (train, others) = convex.classifier(), convex.data()
+    how = {"method": "lissa", "layers": 0, "depth": 2}
+    (one,) = trace(made, others[:1], train, nearest=4, **how)
+    assert one.notes[1:] == ("Only the nearest 4 of 20 different training texts were scored.",)
+    assert len(one.helpful) + len(one.harmful) == 4
+    (whole,) = trace(made, others[:1], train, nearest=20, **how)
+    assert len(whole.notes) == 1
+
+
 def test_an_example_is_drawn_as_often_as_it_is_in_the_data() -> None:
     train, _ = convex.data(4)
     made = convex.classifier()

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,6 +140,7 @@ class Index:
 
     def anchors(self, texts: Text | Iterable[Text], of: Of = "label") -> list[Example]:
         """The texts, each with the label that is to be explained: its given one, or what the model says."""
+        _check_of(of)
         examples = list(as_examples(texts))
         if strange := [e.label for e in examples if e.label is not None and e.label not in self.classifier.labels]:
             raise BadData(f"A text has the label {strange[0]!r}, which the model lacks.")
@@ -253,6 +254,7 @@ def trace(
     if top < 1:
         raise BadOption(f"top must be at least 1, not {top}.")
     entry = influence[method]
+    recipe = recipe_of(entry, options, of, seed)
     with ExitStack() as stack:
         bars = stack.enter_context(progress_bars()) if show_progress and progress is None else None
         index = prepare(
@@ -267,12 +269,12 @@ def trace(
             **options,
         )
         how = How(progress or (bars("Tracing") if bars else None), cancelled)
-        recipe = recipe_of(entry, options, of, seed)
         return index.trace(texts, recipe, top=top, of=of, at_once=entry.facts.get("at_once", _AT_ONCE), how=how)
 
 
 def recipe_of(entry: Entry, options: dict[str, Any], of: Of, seed: int) -> Recipe:
     """What was run: the method's recipe, and which label it was about."""
+    _check_of(of)
     own = entry.recipe(options, seed)
     return Recipe(own.family, own.name, (*own.options, ("of", of)), own.seed)
 
@@ -282,6 +284,11 @@ def check_usable(classifier: Classifier, entry: Entry) -> None:
     usable = [other.name for other in influence if other.needs <= classifier.capabilities]
     can = f"Methods that work with it: {', '.join(usable)}." if usable else ""
     classifier.require(entry.needs, entry.name, can)
+
+
+def _check_of(of: str) -> None:
+    if of not in get_args(Of):
+        raise BadOption(f"of must be one of {', '.join(get_args(Of))}, not {of!r}.")
 
 
 def _first(scores: Scores, top: int) -> list[int]:
