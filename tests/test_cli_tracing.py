@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 import tiny
 from small_project import QUICK, examples, make
 from unhans.cli import main
+from unhans.cli.tracing import _kept
 from unhans.records import Records
-from unhans.types import Copy, Doubt, Feedback, Influence, NeighbourRating, Relabel, from_json
+from unhans.types import Copy, Doubt, Feedback, Influence, NeighbourRating, Recipe, Relabel, from_json
 
 FAST = [part for name, value in QUICK.items() for part in ("--train", f"{name}={value}")]
 ANY = ("--any", "--method", "embedding_neighbours")
@@ -80,7 +81,7 @@ def test_a_trace_shows_each_anchor_with_what_helped_and_what_worked_against_it(p
         assert f"{one.example}: given {one.label}" in shown
         assert all(f"{n.score:+.3g}" in shown for n in (*one.helpful, *one.harmful))
     assert "2 traced among 24 training examples" in shown
-    assert "unhans neighbours" in shown
+    assert f"Next: unhans neighbours {project} --ask" in shown
 
 
 def test_anchors_can_be_named_typed_or_chosen_by_a_pattern(project):
@@ -112,8 +113,20 @@ def test_a_model_and_data_will_do_without_a_project(model, tmp_path, pairs):
 
 def test_texts_are_traced_to_a_file_of_training_examples(model, tmp_path):
     data = written(tmp_path / "data.csv")
-    (found,) = traced("--model", model, "--text", "the soup was great", "--train", data, *ANY)
+    asked = ("--model", model, "--text", "the soup was great", "--train", data, *ANY)
+    (found,) = traced(*asked)
     assert found.helpful
+    Path(data).write_text(Path(data).read_text().replace("text,label", "text,which").replace("positive", "good"))
+    odd = run("trace", *asked)
+    assert (odd.exit_code, "--label-column, or say" in odd.stderr) == (3, True), odd.output
+    named = ("--label-column", "which", "--labels", "good=positive,negative=negative")
+    assert traced(*asked, *named)[0].helpful == found.helpful
+
+
+def test_a_text_with_nothing_behind_it_is_said_so(model, tmp_path):
+    (tmp_path / "one.csv").write_text("text,label\nthe soup was great,positive\n")
+    done = run("trace", "--model", model, "--text", "the soup was great", "--train", str(tmp_path / "one.csv"))
+    assert "No other training example helped" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -129,6 +142,8 @@ def test_texts_are_traced_to_a_file_of_training_examples(model, tmp_path):
         (("--set-heuristic", "word=x"), 2, "name one"),
         (("--any", "--heuristic", "contains_word", "--set-heuristic", "word=zebra"), 3, "none can be an anchor"),
         (("--train", "x.csv"), 2, "leave --train out"),
+        (("--id", "e4", "--heuristic", "negation"), 2, "choose examples to trace"),
+        (("--text", "good", "--split", "dev"), 2, "choose examples to trace"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(project, words, code, said):
@@ -152,6 +167,8 @@ def test_what_was_traced_is_listed_and_shown(project):
     assert "0 of" in shown
     anchor, train = first_pair(project)
     assert train in run("neighbours", project, "--anchor", anchor).stdout
+    run("trace", project, "--id", anchor, "--method", "representer")
+    assert "- Fitted again with weight decay" in run("neighbours", project, "--anchor", anchor).stdout
 
 
 def test_two_are_rated_by_their_ids(project):
@@ -218,6 +235,16 @@ def test_copies_are_previewed(project):
     assert done.exit_code == 0, done.output
     assert f"{train} (" in done.stdout
     assert "1 training examples" in done.stdout
+    assert "were asked for" not in done.stdout
+    assert f"unhans fix {project} --fix similarity_augmentation" in done.stdout
+    many = run("augment", project, *DROPPED, "--copies-per-point", "100", "--id", train).stdout
+    assert "500 were asked for. The rest could not be made" in many
+
+
+def test_a_language_model_says_how_words_fit_in_and_nothing_of_labels():
+    by = {check: Recipe("augmentations", "synonyms", (("check", check),)) for check in ("model", "language_model")}
+    told = [_kept(Copy("e0", "text", None, "positive", recipe, 0.5)) for recipe in by.values()]
+    assert told == ["[label holds 50%] ", "[fits in 50%] "]
 
 
 @pytest.mark.parametrize(
@@ -249,6 +276,8 @@ def test_labels_are_doubted_in_their_order_and_corrected(project):
     with Records.open(project) as records:
         kept = {one.says.example: one.says for one in records.log.opinions(kinds=("relabel",))}
     assert kept == {"e0": Relabel("e0", "positive"), "e1": Relabel("e1", None)}
+    tested = next(e.id for e in examples() if e.split == "test")
+    assert "No training example is among them" in run("doubts", project, "--relabel", tested, "positive").stdout
 
 
 def test_labels_of_a_file_are_doubted_without_a_project(model, tmp_path):
@@ -263,6 +292,7 @@ def test_labels_of_a_file_are_doubted_without_a_project(model, tmp_path):
         (("--relabel", "e0", "neutral"), 2, "no such label"),
         (("--relabel", "nobody", "positive"), 3, "There is no such example"),
         (("--text", "x"), 2, "not trained on"),
+        (("--relabel", "e0", "positive", "--drop", "e0"), 2, "Two things are said of 'e0'"),
     ],
 )
 def test_doubts_that_make_no_sense_are_refused(project, words, code, said):

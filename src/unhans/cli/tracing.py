@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from unhans.cli import (
     main,
 )
 from unhans.cli.fixing import _LOCAL, _json_option, _pairs, _project_option
-from unhans.errors import BadOption, NotFound
+from unhans.errors import BadData, BadOption, NotFound
 
 if TYPE_CHECKING:
     from unhans.records import Records
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _TRAIN = "train"
 _SHOWN = 20
+_COLUMNS = ("text_column", "pair_column", "label_column", "group_column", "labels")
 _LONGEST = 300  # characters of a text that are shown
 _SCALE = "1 very different · 2 · 3 · 4 · 5 very similar · s skip · q stop"
 _author_option = click.option("--author", default=_LOCAL, show_default=True, help="Who says so.")
@@ -68,7 +70,11 @@ def _anchor_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @main.command()
 @_source_options
 @_anchor_options
-@click.option("--train", type=click.Path(path_type=Path), help="Training examples, where --model or --data is given.")
+@click.option(
+    "--train",
+    type=click.Path(path_type=Path),
+    help="Training examples, where --model or --data is given; columns are named as for --data.",
+)
 @click.option("--method", default="projected_gradients", show_default=True, help="See `unhans methods influences`.")
 @_set_option
 @click.option(
@@ -111,8 +117,12 @@ def trace(  # noqa: PLR0917 - click passes them by name
     if set_heuristic and pattern is None:
         raise BadOption("--set-heuristic sets an option of --heuristic: name one.")
     chosen = pattern.settings(_pairs("--set-heuristic", set_heuristic)) if pattern else {}
-    on = _open(**source)
-    taught = _training(on, train)
+    if (ids or source["texts"]) and (heuristic or split is not None):
+        raise BadOption("--heuristic and --split choose examples to trace; those that --id or --text names are chosen.")
+    columns = {name: source[name] for name in _COLUMNS}
+    own = source | dict.fromkeys(_COLUMNS) if train is not None and source["data"] is None else source
+    on = _open(**own)
+    taught = _training(on, train, columns)
     picked = _anchors(on, taught, ids, split, pattern, {"n": anchors, "wrong": wrong, "options": chosen, "seed": seed})
     asked = {"method": entry.name, "of": of, "top": top, "seed": seed} | options
     found = _traced(on, picked, taught, train is None, entry, asked)
@@ -122,7 +132,9 @@ def trace(  # noqa: PLR0917 - click passes them by name
         return
     _print_traced(on, picked, taught, found)
     if on.own:
-        click.echo("The project keeps them. Next: unhans neighbours --ask, or the screen Neighbours.")
+        click.echo(
+            f"The project keeps them. Next: unhans neighbours {source['project']} --ask, or the screen Neighbours."
+        )
 
 
 @main.command()
@@ -238,7 +250,8 @@ def augment(  # noqa: PLR0917 - click passes them by name
                 progress=progress,
                 **options,
             )
-        _print_made(made, opened, as_json)
+        asked = opened.copies_wanted(None, copies_per_point)
+        _print_made(made, opened, sum(asked.get(id_, 0) for id_ in ids or asked), as_json)
     return None
 
 
@@ -278,20 +291,27 @@ def doubts(  # noqa: PLR0917 - click passes them by name
     if len(found) > top:
         click.echo(f"These are the first {top:,} of {len(found):,} training examples (all of them with --json).")
     if on.own:
-        click.echo("To correct one: --relabel ID LABEL, or --drop ID; then unhans fix --fix relabel.")
+        click.echo(
+            f"To correct one: --relabel ID LABEL, or --drop ID; then unhans fix {source['project']} --fix relabel."
+        )
     return None
 
 
 # -- finding
 
 
-def _training(on: _Source, file: Path | None) -> list[Example]:
+def _training(on: _Source, file: Path | None, columns: Mapping[str, str | None] | None = None) -> list[Example]:
     """What the model was trained on, as far as anybody knows."""
     if file is not None:
         if on.own:
             raise BadOption("A project knows its training examples; leave --train out.")
-        columns = dict.fromkeys(("text_column", "pair_column", "label_column", "group_column", "labels"), None)
-        return list(_spelled_as(on.classifier, _read(file, dict(columns))))
+        found = list(_spelled_as(on.classifier, _read(file, dict(columns or dict.fromkeys(_COLUMNS)))))
+        if all(example.label is None for example in found):
+            raise BadData(
+                f"{file} has no example with a label that the model knows, so nothing could have been learnt from it. "
+                "Name its columns with --text-column and --label-column, or say what its labels mean with --labels."
+            )
+        return found
     if on.project is not None:
         return on.project.taught_examples()
     if on.typed:
@@ -385,12 +405,18 @@ def _relabel(
     if source["project"] is None:
         raise BadOption("New labels are kept by a project: give one.")
     said = [Relabel(id_, label) for id_, label in relabel] + [Relabel(id_, None) for id_ in drop]
+    if twice := next((id_ for id_, n in Counter(one.example for one in said).items() if n > 1), None):
+        raise BadOption(f"Two things are said of {_plain(twice)!r}: say one. Nothing was stored.")
     with Records.open(source["project"], database=source["database"]) as records:
         for one in said:
             records.check(one, records.current.id)  # all of them, or none
         kept = [_answer(records, one, author) for one in said]
+        known = records.table.find([one.example for one in said])
+        trained = any(records.parts.trains(example) for _, example in known.values())
     if as_json:
         return _print_json([json.loads(to_json(entry)) for entry in kept])
+    if not trained:
+        return click.echo(f"{len(kept)} stored. No training example is among them, so no fix learns from them.")
     return click.echo(f"{len(kept)} stored. Next: unhans fix {source['project']} --fix relabel")
 
 
@@ -491,10 +517,16 @@ def _print_traced(
             if some:
                 click.echo(_plain(title))
                 _print_neighbours((rank, n, shown[n.train], said[n.train]) for rank, n in enumerate(some, 1))
-        for note in one.notes:
-            click.echo(f"- {_plain(note)}")
+        if not one.helpful and not one.harmful:
+            click.echo("No other training example helped, and none worked against it.")
+        _print_notes(one.notes)
         click.echo()
     click.echo(f"{len(found)} traced among {len(taught):,} training examples, by {found[0].recipe}.")
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        click.echo(f"- {_plain(note)}")
 
 
 def _print_neighbours(some: Any) -> None:
@@ -528,7 +560,7 @@ def _print_anchor(view: AnchorView, as_json: bool) -> None:
         if some:
             click.echo(_plain(title))
             _print_neighbours((n.rank, Neighbour(n.example.id, n.score), n.example, n.prediction) for n in some)
-    return None
+    return _print_notes(view.notes)
 
 
 def _print_pair(view: AnchorView, one: NeighbourView) -> None:
@@ -567,7 +599,7 @@ def _print_anchors(pages: list[AnchorPage], as_json: bool, project: Path) -> Non
     return None
 
 
-def _print_made(made: Sequence[Copy], records: Records, as_json: bool) -> None:
+def _print_made(made: Sequence[Copy], records: Records, asked: int, as_json: bool) -> None:
     from unhans.types import to_json
 
     if as_json:
@@ -585,7 +617,14 @@ def _print_made(made: Sequence[Copy], records: Records, as_json: bool) -> None:
             click.echo(f"  … and {len(own) - 3:,} more")
     doubtful = sum(one.label_kept is not None and one.label_kept < 0.5 for one in made)
     click.echo(f"{len(made):,} copies of {len(sources):,} training examples; {doubtful:,} may have lost their label.")
-    click.echo(f"Next: unhans augment {records.folder} --list, or unhans fix --fix similarity_augmentation")
+    if len(made) < asked:
+        click.echo(
+            f"{asked:,} were asked for. The rest could not be made, were deleted before, or are too much like the "
+            "text, another copy or a text that is tested on."
+        )
+    click.echo(
+        f"Next: unhans augment {records.folder} --list, or unhans fix {records.folder} --fix similarity_augmentation"
+    )
 
 
 def _print_copies(found: Sequence[CopyView], as_json: bool, project: Path) -> None:
@@ -608,7 +647,11 @@ def _print_copies(found: Sequence[CopyView], as_json: bool, project: Path) -> No
 
 
 def _kept(one: Copy) -> str:
-    return "" if one.label_kept is None else f"[label holds {one.label_kept:.0%}] "
+    if one.label_kept is None:
+        return ""
+    # a language model knows words, and nothing of labels
+    says = "fits in" if ("check", "language_model") in one.recipe.options else "label holds"
+    return f"[{says} {one.label_kept:.0%}] "
 
 
 def _print_doubts(found: Sequence[Doubt], on: _Source) -> None:
