@@ -25,12 +25,14 @@ from typing import Any, Self
 import numpy as np
 from pydantic import TypeAdapter
 
-from unhans import __version__
+from unhans import __version__, lab
 from unhans.artefacts import Artefacts, hidden_name, sync
 from unhans.attributions import attribute, attribution, check_usable
+from unhans.audit import SEVERITIES, audit, check
 from unhans.augmentations import COPIES_PER_POINT, Check, Seen, augment, augmentation, available
 from unhans.augmentations import DEFAULT as AUGMENTING
 from unhans.augmentations import recipe_of as copies_recipe
+from unhans.bugs import bug
 from unhans.catalogue import describe
 from unhans.counterfactuals import DEFAULT as FLIPPING
 from unhans.counterfactuals import SEARCH, Counterfactuals, counterfactual, find_flips, search_settings
@@ -53,6 +55,8 @@ from unhans.mending import Follow, Round, Run, Shares, checkpoints, planned
 from unhans.model import Classifier, TransformerClassifier
 from unhans.rationales import rationale, rationale_of
 from unhans.records import FACTS, FORMAT, Records
+from unhans.records.auditing import KnownAudits
+from unhans.records.auditing import asked_key as audit_key
 from unhans.records.examples import ExampleTable
 from unhans.records.explained import Alike
 from unhans.records.flipping import Asked, Find, KnownFlips, by_flip
@@ -67,12 +71,15 @@ from unhans.text import Unit, word_spans
 from unhans.training import Watch
 from unhans.types import (
     Attributions,
+    Audit,
+    CheckRun,
     Copy,
     Counterfactual,
     Edit,
     Example,
     Feedback,
     Influence,
+    Lab,
     Prediction,
     Rationale,
     Recipe,
@@ -101,6 +108,7 @@ _INDEXES = 4  # of one revision: methods and options that the next trace need no
 _Named = tuple[str, str, str | None]  # id, hash of the text, and label
 _COPIED_AT_ONCE = 200  # training examples between two writings of copies
 _COPIES = 50_000  # that one call makes, at most
+_LAB_TEXTS = 2000  # training examples of the lab, unless more are asked for: it trains a model for each planted bug
 _WAYS_TO_COPY = ("word_dropout", "masked_lm", "back_translation")  # where the usual one cannot be used
 _DATABASE_NAME = re.compile(r"[^a-z0-9]+")
 
@@ -331,7 +339,7 @@ class Project(Records):
 
         Done again whenever another version of unhans, or another revision, opens the project to work on it.
         """
-        families = attribution, fix, counterfactual, rationale, influence, heuristic, augmentation, doubt
+        families = attribution, fix, counterfactual, rationale, influence, heuristic, augmentation, doubt, check, bug
         missing = [available(entry) for entry in augmentation]
         known_to = [__version__, self.current.id, *(family.names for family in families), _has_wordnet(), missing]
         if self.methods() and self.setting("methods_of") == known_to:
@@ -370,6 +378,7 @@ class Project(Records):
             tuple(map(_option, SEARCH)),
             tuple(_described(entry, lambda _: None) for entry in rationale),
         )
+        self.keep_setting("audits", TypeAdapter(KnownAudits).dump_python(self._known_audits(), mode="json"))
         self.keep_setting("traces", TypeAdapter(KnownTraces).dump_python(self._known_traces(), mode="json"))
         self.keep_setting("methods", TypeAdapter(list[Method]).dump_python(found, mode="json"))
         self.keep_setting("fixes", TypeAdapter(KnownFixes).dump_python(told, mode="json"))
@@ -406,6 +415,30 @@ class Project(Records):
             augmentations=told(augmentation, copies, AUGMENTING),
             doubts=told(doubt, doubts),
             copies_per_point=COPIES_PER_POINT,
+        )
+
+    def _known_audits(self) -> KnownAudits:
+        """What the registry says about checks and bugs."""
+        pairs, trained = self.table.at(0).pair is not None, bool(self.trains_on())
+
+        def looks(entry: Entry) -> None:
+            self.classifier.require(entry.needs, entry.name)
+            if entry.facts.get("on", "any") not in ("any", "pair" if pairs else "single"):
+                raise Unsupported(f"{entry.name} is about {'single texts' if pairs else 'pairs of texts'}.")
+            if entry.facts.get("trained") and not trained:
+                raise Unsupported(f"{entry.name} compares with training examples, and no labelled example is one.")
+
+        def plants(entry: Entry) -> None:
+            self.classifier.require({"train", *entry.needs}, "The lab")
+            if "other" in entry.asks and self.parent_of(self.current.id) is None:
+                raise Unsupported(
+                    f"{entry.name} takes a second model, and there is no revision before this one. It can be planted "
+                    "once a fix is published."
+                )
+
+        return KnownAudits(
+            checks=tuple(_described(entry, looks) for entry in _in_running_order()),
+            bugs=tuple(_described(entry, plants) for entry in bug),
         )
 
     def rank(
@@ -587,12 +620,13 @@ class Project(Records):
 
     # -- tracing
 
-    def taught_examples(self) -> list[Example]:
-        """The training examples with the labels that the model in use was taught: corrected ones, where it learnt them.
+    def taught_examples(self, revision: str | None = None) -> list[Example]:
+        """The training examples with the labels that a revision was taught: corrected ones, where it learnt them.
 
-        Examples that it was taught to do without, for no label fits them, are left out.
+        Without one (its id), the revision in use. Examples that it was taught to do without, for no label fits them,
+        are left out.
         """
-        labels = self.taught_labels(self.current.id)
+        labels = self.taught_labels(revision or self.current.id)
         own = (replace(e, label=labels[e.id]) if e.id in labels else e for e in self.training_examples())
         return [example for example in own if example.label is not None]
 
@@ -903,6 +937,113 @@ class Project(Records):
             self.doubt_table.keep(classifier.revision, [(*known[one.example], one) for one in found])
         return found
 
+    # -- auditing
+
+    def audit(
+        self,
+        checks: Sequence[str] | None = None,
+        *,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        method: str | None = None,
+        revision: str | None = None,
+        limit: int = 5000,
+        seed: int = 0,
+        by: str = "local",
+        job: str | None = None,
+        on_part: Callable[[Audit], None] | None = None,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Audit:
+        """What can be said against a revision (its name), or the one in use, on the examples it was not trained on.
+
+        `unhans.audit.audit` says what the rest means. It is kept, `by` whom and for which `job` it was asked for, as it
+        comes. One that was stopped goes on with the checks that are missing, if the very same is asked for again.
+        """
+        name = revision or self.current_name
+        classifier, given = self.classifier_of(name), options or {}
+        begun = _nothing_yet(classifier.revision, checks, given, seed)
+        examples = [example for example in self.examples if not self.parts.trains(example)]
+        if not examples:
+            raise BadData("All examples are for training, so none is left to look at. Add a split called test.")
+        asked = audit_key(
+            [__version__, classifier.revision, len(self.examples), method, limit, seed],
+            [run.check.key for run in begun.checks],
+        )
+        former = self.audit_table.unfinished(asked) if classifier.lasting else None
+        if former is None:
+            id_, so_far = self.audit_table.begin(begun, asked=asked, by=by, job=job), begun
+        else:
+            id_, so_far = former.facts.id, former.audit
+            self.audit_table.keep(id_, so_far, job=job)
+        missing = [run.check.name for run in so_far.checks if run.state == "waiting"]
+        if any("language_model" in check[name].asks for name in missing):
+            self.language_model(progress=progress, cancelled=cancelled)
+
+        def keep(part: Audit) -> None:
+            whole = _joined(so_far, part)
+            self.audit_table.keep(id_, whole)
+            if on_part is not None:
+                on_part(whole)
+
+        with self._index_folder() as folder:
+            made = audit(
+                classifier,
+                examples,
+                train=self.taught_examples(classifier.revision),
+                checks=missing,
+                options={name: chosen for name, chosen in given.items() if name in missing},
+                language_model=self._fitted_language_model(),
+                method=method,
+                limit=limit,
+                seed=seed,
+                cache=self.cache if classifier.lasting else None,
+                folder=folder if classifier.lasting and classifier.revision == self.current.id else None,
+                on_part=keep,
+                progress=progress,
+                cancelled=cancelled,
+            )
+        return _joined(so_far, made)
+
+    def lab(
+        self,
+        bugs: Sequence[str] | None = None,
+        methods: Sequence[str] | None = None,
+        *,
+        examples: int = 100,
+        limit: int = _LAB_TEXTS,
+        seed: int = 0,
+        by: str = "local",
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Lab:
+        """Which explanation sees which planted bug, on the model in use and its data; it is kept.
+
+        `unhans.lab.run` says what is what. Without `methods`, the usual ones. At most `limit` training examples, drawn
+        by the seed, are what its models are trained on.
+        """
+        classifier, parent = self.trainable(), self.parent_of(self.current.id)
+        taught = self.taught_examples()
+        train = sample(taught, limit, seed)
+        found = lab.run(
+            classifier,
+            train,
+            [example for examples in self.verifying().values() for example in examples],
+            bugs=bugs,
+            methods=methods or "usual",
+            other=None if parent is None else self.classifier_of(self.revision_names()[parent]),
+            examples=examples,
+            language_model=self._fitted_language_model(),
+            seed=seed,
+            progress=progress,
+            cancelled=cancelled,
+        )
+        if len(train) < len(taught):
+            told = f"Its models were trained on {len(train):,} of {len(taught):,} examples, drawn by the seed {seed}."
+            found = replace(found, notes=(*found.notes, told))
+        found = replace(found, at=now())
+        self.lab_table.keep(found, by=by)
+        return found
+
     # -- fixing
 
     def mend(
@@ -1151,6 +1292,42 @@ class Project(Records):
 def _named(example: Example) -> _Named:
     """What tells an example that is traced from others: two texts may have the same id."""
     return example.id, example.text_hash, example.label
+
+
+def _in_running_order() -> list[Entry]:
+    """All checks, the cheapest first."""
+    return sorted(check, key=lambda entry: (entry.facts["cost"], entry.facts["order"]))
+
+
+def _nothing_yet(
+    revision: str, checks: Sequence[str] | None, options: Mapping[str, Mapping[str, Any]], seed: int
+) -> Audit:
+    """An audit of which all checks wait."""
+    names = None if checks is None else {check[name].name for name in checks}
+    entries = [entry for entry in _in_running_order() if names is None or entry.name in names]
+    if stray := sorted(set(options) - {entry.name for entry in entries}):
+        raise BadOption(f"There are options for {stray[0][:50]!r}, which is not among the checks asked for.")
+    runs = [
+        CheckRun(entry.recipe(options.get(entry.name, {}), seed), str(entry.facts["title"]), "waiting")
+        for entry in entries
+    ]
+    return Audit(revision, (), tuple(runs), 0, 0, at=now())
+
+
+def _joined(former: Audit, later: Audit) -> Audit:
+    """An audit that was stopped, with the checks that were run since: as if all had been run at once."""
+    new = {run.check.name: run for run in later.checks}
+    runs = tuple(new.get(run.check.name, run) for run in former.checks)
+    findings = sorted(
+        (*former.findings, *later.findings),
+        key=lambda one: (SEVERITIES.index(one.severity), int(check[one.check.name].facts["order"])),
+    )
+    recipe = later.recipe
+    if recipe is not None:
+        every = ", ".join(run.check.name for run in runs)
+        options = tuple((name, every if name == "checks" else value) for name, value in recipe.options)
+        recipe = replace(recipe, options=options)
+    return replace(later, findings=tuple(findings), checks=runs, recipe=recipe, at=former.at)
 
 
 def _described(entry: Entry, check: Callable[[Entry], None]) -> Method:

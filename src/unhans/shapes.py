@@ -931,6 +931,7 @@ class FlipDesk:
     flips: tuple[FlipView, ...]  # those there are, newest first, 50 at most
     previous: int | None
     following: int | None
+    hidden: bool = False  # what the model says, and with it the flips, is not told before I have judged the words
 
 
 @dataclass(frozen=True)
@@ -1019,7 +1020,7 @@ class AnchorRow:
     id: str
     snippet: str
     label: str | None  # the given one
-    predicted: str | None
+    predicted: str | None  # None as well where the words are to be judged first
     neighbours: int  # helpful ones that can be rated
     rated: int  # of them, by me
     heuristics: tuple[str, ...]  # patterns that it has
@@ -1071,6 +1072,7 @@ class AnchorView:
     stale: str | None  # why it no longer fits: another text, an older revision; None: it fits
     previous: int | None  # anchors
     following: int | None
+    hidden: bool = False  # what the model says is not told before I have judged it, or a neighbour of it
 
 
 @dataclass(frozen=True)
@@ -1178,6 +1180,7 @@ class DoubtView:
     mine: Opinion | None  # what I said of its label
     others: tuple[Opinion, ...]  # where I may see them
     stale: str | None
+    hidden: bool = False  # what the model says, and what speaks for another label, is not told before I have judged it
 
 
 @dataclass(frozen=True)
@@ -1301,8 +1304,8 @@ class AuditOffer:
 
     checks: tuple[Method, ...]
     methods: tuple[Method, ...]  # explanation methods to be used and put to the test
-    examples: int  # held out, that can be looked at
-    training: int  # examples that the model was trained on
+    examples: int  # that are not for training, and can be looked at
+    training: int  # examples that are
     cannot: str  # why nothing can be audited; empty: it can
 
 
@@ -1313,6 +1316,7 @@ class NewLab:
     bugs: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)] | None = None  # None: the usual ones
     methods: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)] | None = None  # None: the usual ones
     examples: Annotated[int, Field(ge=10, le=1000, strict=True)] = 100  # explained for each bug
+    limit: Annotated[int, Field(ge=20, le=20_000, strict=True)] = 2000  # training examples
     seed: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)] = 0
 
 

@@ -35,6 +35,7 @@ from unhans.shapes import (
     Columns,
     LossCurve,
     LossPoint,
+    NewAudit,
     NewComparison,
     NewCopies,
     NewDoubts,
@@ -42,11 +43,12 @@ from unhans.shapes import (
     NewFix,
     NewFlips,
     NewJob,
+    NewLab,
     NewTrace,
     PlanReport,
     ProjectPlan,
 )
-from unhans.types import Example
+from unhans.types import Audit, Example
 from unhans.workspace import Workspace
 
 _SHOWN = 5
@@ -232,6 +234,50 @@ def doubts(handle: Handle) -> dict[str, Any]:
         return {"doubts": len(found), "suspicious": sum(one.suggested != one.label for one in found)}
 
 
+def audit(handle: Handle) -> dict[str, Any]:
+    """Look for what can be said against a model; what was found is there while it runs, and after a stop."""
+    asked = TypeAdapter(NewAudit).validate_python(handle.job.options)
+    with _project(handle) as project:
+
+        def tell(so_far: Audit) -> None:
+            waiting = next((run.title for run in so_far.checks if run.state == "waiting"), None)
+            handle.step(f"Checking: {waiting}" if waiting else "Done with all checks")
+
+        handle.step("Asking the model about the examples")
+        found = project.audit(
+            asked.checks,
+            options=asked.options,
+            method=asked.method,
+            revision=asked.revision,
+            limit=asked.limit,
+            seed=asked.seed,
+            by=handle.job.by,
+            job=handle.job.id,
+            on_part=tell,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+        )
+        return {"findings": len(found.findings), "worst": found.worst, "examples": found.examples}
+
+
+def lab(handle: Handle) -> dict[str, Any]:
+    """Plant bugs, and see which explanation notices which."""
+    asked = TypeAdapter(NewLab).validate_python(handle.job.options)
+    with _project(handle) as project:
+        handle.step("Planting bugs and looking for them")
+        found = project.lab(
+            asked.bugs,
+            asked.methods,
+            examples=asked.examples,
+            limit=asked.limit,
+            seed=asked.seed,
+            by=handle.job.by,
+            progress=handle.progress,
+            cancelled=handle.cancelled,
+        )
+        return {"bugs": len(found.bugs), "warnings": len(found.warnings)}
+
+
 def words(handle: Handle) -> dict[str, Any]:
     """Rank the words of a project, for one label or for all."""
     asked = TypeAdapter(NewJob).validate_python(handle.job.options)
@@ -366,6 +412,8 @@ HANDLERS: dict[str, Callable[[Handle], Any]] = {
     "trace": trace,
     "copies": copies,
     "doubts": doubts,
+    "audit": audit,
+    "lab": lab,
     "fix": fix,
     "compare": compare,
     "export": export,

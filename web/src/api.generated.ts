@@ -1511,6 +1511,11 @@ export interface components {
             previous: number | null;
             /** Following */
             following: number | null;
+            /**
+             * Hidden
+             * @default false
+             */
+            hidden: boolean;
         };
         /**
          * AsideRow
@@ -1927,6 +1932,11 @@ export interface components {
             others: components["schemas"]["Opinion"][];
             /** Stale */
             stale: string | null;
+            /**
+             * Hidden
+             * @default false
+             */
+            hidden: boolean;
         };
         /**
          * Edit
@@ -2370,6 +2380,11 @@ export interface components {
             previous: number | null;
             /** Following */
             following: number | null;
+            /**
+             * Hidden
+             * @default false
+             */
+            hidden: boolean;
         };
         /**
          * FlipDot
@@ -3208,6 +3223,11 @@ export interface components {
              * @default 100
              */
             examples: number;
+            /**
+             * Limit
+             * @default 2000
+             */
+            limit: number;
             /**
              * Seed
              * @default 0

@@ -36,7 +36,7 @@ from unhans.feedback import (
 from unhans.records.audit_views import AuditViews
 from unhans.records.auditing import AuditTable, KnownAudits, LabTable
 from unhans.records.examples import ExampleTable
-from unhans.records.explained import ExplanationTable, WordOrder, word_row
+from unhans.records.explained import ExplanationTable, WordOrder, without_label, word_row
 from unhans.records.flip_views import FlipViews
 from unhans.records.flipping import FlipTable, KnownFlips, by_flip
 from unhans.records.judging import FeedbackLog, check_answer
@@ -268,16 +268,23 @@ class Records:
         *,
         author: str,
         sees_others: bool,
+        words_first: bool = False,
         explained: str | None = None,
         wanted: Filter | None = None,
         sort: Sort = "order",
     ) -> ExampleView:
-        """All that the screen of one example shows to somebody."""
+        """All that the screen of one example shows to somebody.
+
+        With `words_first`, neither what the model says nor what others said before the person has judged the words.
+        """
         current = self.current
         example, prediction = self.table.at(place), self.table.prediction(place, current.id)
+        hidden = words_first and not self.table.judged(author, [example.id])
         chosen = self.explained.set(explained) if explained else None
         words = Words(example)
+        attribution = self.explained.one(chosen.id, example.text_hash) if chosen else None
         about = self.log.opinions(example=example.id)
+        others = [one for one in about if sees_others and not hidden and one.author != author]
         everywhere = self.log.opinions(author=author, words=words.strings)
         before, after = self.table.neighbours(place, wanted or Filter(), revision=current.id, author=author, sort=sort)
         warnings = list(example.notes)
@@ -290,16 +297,17 @@ class Records:
             place=place,
             example=example,
             text_hash=example.text_hash,
-            prediction=prediction,
-            attribution=self.explained.one(chosen.id, example.text_hash) if chosen else None,
+            prediction=None if hidden else prediction,
+            attribution=without_label(attribution) if hidden and attribution else attribution,
             scale=chosen.scale if chosen else None,
             state=self.log.state(author, example.id),
             mine=tuple(self.opinion(one, example.text_hash) for one in about if one.author == author),
             everywhere=tuple(self.opinion(one) for one in everywhere),
-            others=tuple(self.opinion(one, example.text_hash) for one in about if sees_others and one.author != author),
+            others=tuple(self.opinion(one, example.text_hash) for one in others),
             warnings=tuple(warnings),
             previous=before,
             following=after,
+            hidden=hidden,
         )
 
     def check(self, says: Answer, revision: str) -> str | None:
@@ -404,9 +412,9 @@ class Records:
 
     # -- flipping
 
-    def flip_views(self, author: str, *, sees_others: bool) -> FlipViews:
+    def flip_views(self, author: str, *, sees_others: bool, words_first: bool = False) -> FlipViews:
         """Counterfactuals as somebody may see them."""
-        return FlipViews(self, author, sees_others)
+        return FlipViews(self, author, sees_others, words_first)
 
     def flips(self, revision: str | None = None) -> list[Counterfactual]:
         """The counterfactuals of a revision, by its id or name, or of the one in use, in the order they were found."""
@@ -446,9 +454,9 @@ class Records:
 
     # -- tracing
 
-    def trace_views(self, author: str, *, sees_others: bool) -> TraceViews:
+    def trace_views(self, author: str, *, sees_others: bool, words_first: bool = False) -> TraceViews:
         """Traces, copies and doubts as somebody may see them."""
-        return TraceViews(self, author, sees_others)
+        return TraceViews(self, author, sees_others, words_first)
 
     def known_traces(self) -> KnownTraces:
         """The ways to trace, to make copies and to doubt, as a process that had them loaded described them."""

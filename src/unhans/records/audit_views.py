@@ -32,7 +32,8 @@ from unhans.types import Audit, Finding, Severity
 if TYPE_CHECKING:
     from unhans.records import Records
 
-NOTHING_TO_LOOK_AT = "No labelled example is held out, so there is nothing to audit with. Add a split called test."
+NOTHING_TO_LOOK_AT = "All examples are for training, so there is nothing to audit with. Add a split called test."
+NOTHING_TO_SEE = "No labelled example is held out, so nobody could see a planted bug. Add a split called test."
 NOTHING_TO_PLANT = "No labelled example is for training, so no bug can be planted and learnt."
 _COMPARED = 200  # findings of one kind that a comparison of two audits tells
 _SAID = 200  # verdicts that a summary tells
@@ -49,14 +50,15 @@ class AuditViews:
 
     def offer(self) -> AuditOffer:
         """The checks, and whether they can be run here."""
-        known, (train, held_out) = self._records.known_audits(), self._parts()
-        cannot = _cannot(known.checks) or ("" if held_out else NOTHING_TO_LOOK_AT)
-        return AuditOffer(known.checks, tuple(self._records.methods()), held_out, train, cannot)
+        known, (train, _) = self._records.known_audits(), self._parts()
+        others = self._records.table.count() - train
+        cannot = _cannot(known.checks) or ("" if others else NOTHING_TO_LOOK_AT)
+        return AuditOffer(known.checks, tuple(self._records.methods()), others, train, cannot)
 
     def lab_offer(self) -> LabOffer:
         """The bugs that can be planted, and the explanation methods that can look for them."""
         known, (train, held_out) = self._records.known_audits(), self._parts()
-        cannot = _cannot(known.bugs) or ("" if held_out else NOTHING_TO_LOOK_AT) or ("" if train else NOTHING_TO_PLANT)
+        cannot = _cannot(known.bugs) or ("" if held_out else NOTHING_TO_SEE) or ("" if train else NOTHING_TO_PLANT)
         return LabOffer(known.bugs, tuple(self._records.methods()), held_out, train, cannot)
 
     def _parts(self) -> tuple[int, int]:

@@ -26,7 +26,7 @@ NOT_KNOWN = (
 NO_AUDIT = "There is no such audit; only the newest ones are kept."
 _KEPT = 200  # audits of a project, and as many labs: with the older ones nobody compares any more
 _LISTED = tuple(c for c in audits.c if c.name != "audit")
-_METHOD = "method"  # the option by which a check says which explanation method it put to the test
+_SANITY = "explanation_sanity"  # the check that puts the audit's explanation method to the test
 
 
 @dataclass(frozen=True)
@@ -200,13 +200,11 @@ def same_thing(finding: Finding) -> tuple[str, ...]:
 
 
 def method_warnings(audit: Audit) -> dict[str, str]:
-    """Explanation methods that an audit says not to trust, and why: findings of checks that put one to the test."""
-    told = []
-    for finding in audit.findings:
-        method = dict(finding.check.options).get(_METHOD)
-        if isinstance(method, str) and finding.screen == "bugs":
-            told.append((method, finding.title))
-    return _joined(told)
+    """Explanation methods that an audit says not to trust, and why: it puts the one that it explains with to the test."""
+    method = dict(audit.recipe.options).get("method") if audit.recipe is not None else None
+    if not isinstance(method, str):
+        return {}
+    return _joined([(method, f"{one.title}.") for one in audit.findings if one.check.name == _SANITY])
 
 
 def _joined(told: Sequence[tuple[str, str]]) -> dict[str, str]:

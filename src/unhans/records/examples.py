@@ -241,6 +241,15 @@ class ExampleTable:
                 found |= {row.place: _prediction(row, revision) for row in connection.execute(query)}
         return found
 
+    def judged(self, author: str, ids: Sequence[str]) -> set[str]:
+        """Which of these examples somebody has judged: by a vote on a word, a right label, or a finished review."""
+        own, found = (opinions.c.author == author, judgement()), set[str]()
+        with self._store.read() as connection:
+            for some in batches(dict.fromkeys(ids), 500):
+                query = sa.select(opinions.c.example).where(*own, opinions.c.example.in_(some)).distinct()
+                found |= set(connection.execute(query).scalars())
+        return found
+
     def held_out(self, text: Example, parts: Parts) -> bool:
         """Whether the very same text is in the data, and not for training."""
         query = sa.select(*(examples.c[name] for name in _EXAMPLE)).where(examples.c.text_hash == text.text_hash)
@@ -325,11 +334,13 @@ class ExampleTable:
         cursor: str | None = None,
         limit: int = 50,
         counts: bool = True,
+        words_first: bool = False,
     ) -> ExamplePage:
         """Examples that fit a filter, a page of them, and where to go on; how many there are only if it `counts`.
 
-        A filter that no index helps with is applied window by window; when a second is over, the page is given as far
-        as it got, and the next one goes on from there.
+        With `words_first`, predictions are told only of examples that the author has judged. A filter that no index
+        helps with is applied window by window; when a second is over, the page is given as far as it got, and the next
+        one goes on from there.
         """
         if not 1 <= limit <= 200:
             raise BadOption("A page has 1 to 200 examples.")
@@ -341,6 +352,10 @@ class ExampleTable:
             total = self._total(connection, query) if counts and not cursor else None
         more = len(rows) > limit
         items = tuple(_listed(row) for row in rows[:limit])
+        if words_first:
+            judged = self.judged(author, [row.id for row in items])
+            nothing: dict[str, Any] = {"predicted": None, "confidence": None, "correct": None}
+            items = tuple(row if row.id in judged else replace(row, **nothing) for row in items)
         if more:
             onward = query.key(rows[limit - 1])
         return ExamplePage(items, encode(*onward) if onward else None, total, complete=more or onward is None)
@@ -608,6 +623,12 @@ class _Query:
         if state == "draft":
             return sa.and_(~reviewed, voted)
         return self._mine("review").where(opinions.c.value == state).exists()
+
+
+def judgement() -> sa.ColumnElement[bool]:
+    """What makes an opinion on an example a judgement of it; to skip one is none."""
+    reviewed = sa.and_(opinions.c.kind == "review", opinions.c.value.in_(("done", "flagged")))
+    return sa.or_(opinions.c.kind.in_(("word_vote", "relabel")), reviewed)
 
 
 def state_of(review: str | None, votes: int) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
@@ -222,6 +222,15 @@ def word_row(row: Any, mine: Vote | None, raised: int, lowered: int) -> WordRow:
         row.word, row.score, row.spread, row.count, row.correct, row.z,
         row.weight, row.coverage, row.disagreement, row.damage, mine, opposite,
     )  # fmt: skip
+
+
+def without_label(found: Attribution) -> Attribution:
+    """How much each word counts, but not for what: all that is told before the words are judged.
+
+    The sign of a score is left out as well: words that speak for the given label, or against it, tell the prediction.
+    """
+    terms = replace(found.terms, signed=False)
+    return replace(found, label="", scores=tuple(map(abs, found.scores)), terms=terms)
 
 
 def _set_row(alike: Alike) -> dict[str, Any]:

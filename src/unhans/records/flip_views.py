@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unhans.errors import BadOption, NotFound
+from unhans.errors import BadOption, NotAllowed, NotFound
 from unhans.feedback import CHANGED, OTHER_REVISION, stale_reason, subject_of
 from unhans.rationales import rationale as rationales
 from unhans.rationales import rationale_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unhans.records import Records
 
 NOT_EXPLAINED = "This text has not been explained yet, so nobody knows its rationale. Have it explained."
+WORDS_FIRST = "The words come first here. Judge those of this example, then what the model says of it is shown."
 _SHOWN = 50  # flips of one example
 _RISKIEST = 100  # examples that a risk tells
 _SETS = 20  # explanation sets that are looked through for one that has a text
@@ -40,8 +41,9 @@ _SETS = 20  # explanation sets that are looked through for one that has a text
 class FlipViews:
     """Counterfactuals of a project for somebody: who may not see other people's ratings sees their own."""
 
-    def __init__(self, records: Records, author: str, sees_others: bool) -> None:
+    def __init__(self, records: Records, author: str, sees_others: bool, words_first: bool) -> None:
         self._records, self._author, self._sees_others = records, author, sees_others
+        self._words_first = words_first  # flips tell predictions: only those of examples that were judged are shown
         self._author_only = None if sees_others else author  # whose ratings are shown
 
     def offer(self) -> FlipOffer:
@@ -60,17 +62,28 @@ class FlipViews:
             revision=records.revision_id(wanted.revision),
             author=self._author,
             overlap=records.settings.overlap,
+            words_first=self._words_first,
         )
         return FlipPage(self._views(found), onward, total)
 
     def one(self, id_: str) -> FlipView:
         """One of them."""
-        return self._views([self._records.flip_table.one(id_)])[0]
+        found = self._records.flip_table.one(id_)
+        self.check_judged([found.place])
+        return self._views([found])[0]
+
+    def check_judged(self, places: Sequence[int]) -> None:
+        """Refuse what would tell the prediction of examples whose words are to be judged first."""
+        if any(self._hidden(example) for example in self._records.table.some(places)):
+            raise NotAllowed(WORDS_FIRST)
+
+    def _hidden(self, example: Example) -> bool:
+        return self._words_first and not self._records.table.judged(self._author, [example.id])
 
     def chart(self, revision: str | None) -> FlipChart:
         """All of a revision by probability and distance."""
         chosen = self._records.revision_id(revision)
-        dots, total = self._records.flip_table.chart(chosen, self._author)
+        dots, total = self._records.flip_table.chart(chosen, self._author, words_first=self._words_first)
         return FlipChart(chosen, dots, total)
 
     def desk(self, place: int, query: DeskQuery, wanted: Filter) -> FlipDesk:
@@ -78,27 +91,33 @@ class FlipViews:
         records, revision = self._records, self._records.revision_id(query.revision)
         rationales[query.rationale]  # refused also where nothing is explained
         example, prediction = records.table.at(place), records.table.prediction(place, revision)
-        words = Words(example)
-        explained, attribution = self._explained(example, prediction, revision, query.explained)
+        words, hidden = Words(example), self._hidden(example)
+        said = None if hidden else prediction  # explanations for what the model says would tell it
+        explained, attribution = self._explained(example, said, revision, query.explained)
         rationale = rationale_of(attribution, text=example, method=query.rationale) if attribution else None
         reason = "" if rationale else NOT_EXPLAINED
         before, after = records.table.neighbours(
-            place, wanted, revision=records.current.id, author=self._author, sort=query.sort
+            place,
+            wanted,
+            revision=records.current.id,
+            author=self._author,
+            sort="order" if self._words_first else query.sort,
         )
         return FlipDesk(
             place=place,
             example=example,
             text_hash=example.text_hash,
-            prediction=prediction,
+            prediction=said,
             words=tuple(words.strings),
             spans=tuple(words.spans),
             sentences=_sentences(example, rationale, attribution),
-            rationale=rationale,
+            rationale=replace(rationale, label="") if hidden and rationale else rationale,
             explained=explained,
             no_rationale=reason,
-            flips=self._views(records.flip_table.newest(place, revision, _SHOWN)),
+            flips=() if hidden else self._views(records.flip_table.newest(place, revision, _SHOWN)),
             previous=before,
             following=after,
+            hidden=hidden,
         )
 
     def risk(self, revision: str | None, width: float) -> RiskView:

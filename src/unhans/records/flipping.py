@@ -14,10 +14,11 @@ from sqlalchemy import Connection
 
 from unhans.errors import BadOption, NotFound
 from unhans.records.cursors import decode, encode
+from unhans.records.examples import judgement
 from unhans.records.revising import now
 from unhans.shapes import FlipDot, FlipQuery, Method, MethodOption
 from unhans.store import Store, batches
-from unhans.store.schema import flip_searches, flips, opinions
+from unhans.store.schema import examples, flip_searches, flips, opinions
 from unhans.text import Words
 from unhans.types import Counterfactual, Edit, Example, Feedback, FlipRating, OptionValue, Recipe, from_json, to_json
 
@@ -158,10 +159,12 @@ class FlipTable:
             return [_stored(row) for row in connection.execute(query.order_by(flips.c.number.desc()).limit(limit))]
 
     def page(
-        self, wanted: FlipQuery, *, revision: str, author: str, overlap: int
+        self, wanted: FlipQuery, *, revision: str, author: str, overlap: int, words_first: bool = False
     ) -> tuple[list[StoredFlip], str | None, int]:
-        """Those that fit, where to go on, and how many there are."""
+        """Those that fit, where to go on, and how many there are; with `words_first`, of examples the author judged."""
         query = sa.select(flips).where(*_conditions(wanted, revision, author, overlap))
+        if words_first:
+            query = query.where(_judged(author))
         with self._store.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
             if wanted.cursor is not None:
@@ -170,14 +173,17 @@ class FlipTable:
         onward = encode(0, rows[wanted.limit - 1].number) if len(rows) > wanted.limit else None
         return [_stored(row) for row in rows[: wanted.limit]], onward, total
 
-    def chart(self, revision: str, author: str, most: int = CHART) -> tuple[tuple[FlipDot, ...], int]:
-        """Each as a dot, the newest ones, oldest first; and how many there are."""
-        mine = _rated_by(author).label("rated")
+    def chart(
+        self, revision: str, author: str, most: int = CHART, *, words_first: bool = False
+    ) -> tuple[tuple[FlipDot, ...], int]:
+        """Each as a dot, the newest ones, oldest first; and how many there are. `words_first` as in `page`."""
+        mine, seen = _rated_by(author).label("rated"), _judged(author) if words_first else sa.true()
         columns = [c for c in flips.c if c.name != "flip"]
-        query = sa.select(*columns, mine).where(_changed(revision)).order_by(flips.c.number.desc())
+        query = sa.select(*columns, mine).where(_changed(revision), seen)
         with self._store.read() as connection:
-            rows = connection.execute(query.limit(most)).all()
-        return tuple(_dot(row) for row in reversed(rows)), self.count(revision)
+            rows = connection.execute(query.order_by(flips.c.number.desc()).limit(most)).all()
+            total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+        return tuple(_dot(row) for row in reversed(rows)), total
 
 
 # -- what is told of them
@@ -248,6 +254,13 @@ def _changed(revision: str) -> sa.ColumnElement[bool]:
 
 def _rated_by(author: str) -> sa.ColumnElement[bool]:
     return sa.exists().where(opinions.c.author == author, opinions.c.subject == _subject())
+
+
+def _judged(author: str) -> sa.ColumnElement[bool]:
+    """Whether somebody has judged the words of the example that was rewritten."""
+    own = sa.select(opinions.c.feedback).join(examples, examples.c.id == opinions.c.example)
+    about = own.where(examples.c.place == flips.c.place, opinions.c.author == author, judgement())
+    return about.correlate(flips).exists()
 
 
 def _subject() -> sa.ColumnElement[str]:

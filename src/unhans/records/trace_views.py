@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unhans.errors import BadOption
@@ -66,8 +66,8 @@ def _cannot(known: Sequence[Method], trains: bool) -> str:
 class TraceViews:
     """Traces, copies and doubts of a project for somebody: who may not see other people's answers sees their own."""
 
-    def __init__(self, records: Records, author: str, sees_others: bool) -> None:
-        self._records, self._author = records, author
+    def __init__(self, records: Records, author: str, sees_others: bool, words_first: bool) -> None:
+        self._records, self._author, self._words_first = records, author, words_first
         self._author_only = None if sees_others else author  # whose answers are shown
 
     def offer(self) -> NeighbourOffer:
@@ -108,7 +108,7 @@ class TraceViews:
     def _rows(self, shown: Sequence[Anchor], rated: Mapping[int, int], revision: str) -> tuple[AnchorRow, ...]:
         places = [one.place for one in shown]
         examples = self._records.table.some(places)
-        said = self._records.table.said(places, revision)
+        said = self._told(dict(zip(places, examples, strict=True)), revision)
         return tuple(
             AnchorRow(
                 place=one.place,
@@ -123,6 +123,14 @@ class TraceViews:
             for one, example in zip(shown, examples, strict=True)
         )
 
+    def _told(self, examples: Mapping[int, Example], revision: str) -> dict[int, Prediction]:
+        """What a revision says of examples, by place; nothing of those whose words are to be judged first."""
+        said = self._records.table.said(list(examples), revision)
+        if not self._words_first:
+            return said
+        judged = self._records.table.judged(self._author, [example.id for example in examples.values()])
+        return {place: one for place, one in said.items() if examples[place].id in judged}
+
     def anchor(self, place: int, revision: str | None = None) -> AnchorView:
         """One example that was traced, with the training examples that helped and those that harmed."""
         records, chosen = self._records, self._records.revision_id(revision)
@@ -132,13 +140,16 @@ class TraceViews:
         known = patterns(example)
         seen = self._seen(example.id, [one.train for one in (*found.helpful, *found.harmful)], chosen)
         before, after = records.trace_table.beside(place, chosen)
+        own = records.table.prediction(place, chosen)
+        rated = any(one.feedback.author == self._author for told in seen.ratings.values() for one in told)
+        hidden = self._words_first and not rated and not records.table.judged(self._author, [example.id])
         return AnchorView(
             place=place,
             example=example,
             text_hash=example.text_hash,
-            prediction=records.table.prediction(place, chosen),
+            prediction=None if hidden else own,
             heuristics=known,
-            label=found.label,
+            label="" if hidden and found.label != example.label else found.label,
             recipe=found.recipe,
             notes=found.notes,
             helpful=_neighbours(found.helpful, seen, known, self._author),
@@ -146,6 +157,7 @@ class TraceViews:
             stale=self._stale(stored, example),
             previous=before,
             following=after,
+            hidden=hidden,
         )
 
     def _stale(self, stored: StoredTrace | StoredDoubt, example: Example) -> str | None:
@@ -165,7 +177,10 @@ class TraceViews:
             asked = self._asked()
             counts &= Counter({place: asked.get(place, 0) for place in counts})
         taught = records.taught_labels(revision, list(found))
-        return _Seen(found, records.table.said(places, revision), ratings, relabels, counts, taught)
+        rated = {id_ for id_ in found if self._author in {one.feedback.author for one in ratings.get(id_, ())}}
+        said = self._told(dict(found.values()), revision)
+        said |= records.table.said([place for id_, (place, _) in found.items() if id_ in rated], revision)
+        return _Seen(found, said, ratings, relabels, counts, taught)
 
     def _opinions(
         self, subjects: Sequence[str], found: Mapping[str, tuple[int, Example]]
@@ -243,7 +258,7 @@ class TraceViews:
         found, onward, total = table.page(wanted, revision=revision, author=self._author)
         places = [one.place for one in found]
         examples = dict(zip(places, records.table.some(places), strict=True))
-        said = records.table.said(places, revision)
+        said = self._told(examples, revision)
         known = {example.id: (place, example) for place, example in examples.items()}
         opinions = self._opinions([subject_of(Relabel(id_, "")) for id_ in known], known)
         items = tuple(self._doubt(one, examples[one.place], said.get(one.place), opinions) for one in found)
@@ -257,16 +272,18 @@ class TraceViews:
         opinions: Mapping[str, Sequence[Opinion]],
     ) -> DoubtView:
         mine, others = _mine_and_others(opinions.get(example.id, ()), self._author)
+        hidden = self._words_first and not self._records.table.judged(self._author, [example.id])
         return DoubtView(
             place=stored.place,
             rank=stored.rank,
             example=example,
             text_hash=example.text_hash,
             prediction=prediction,
-            doubt=stored.doubt,
+            doubt=replace(stored.doubt, suggested="", signs=()) if hidden else stored.doubt,
             mine=mine,
-            others=others,
+            others=() if hidden else others,
             stale=self._stale(stored, example),
+            hidden=hidden,
         )
 
 

@@ -19,8 +19,8 @@ from unhans.records.audit_views import AuditViews
 from unhans.server.fixing import check_options
 from unhans.server.identity import Here, Manager, Member, Room, Seat
 from unhans.server.projects import attachment
-from unhans.server.running import enqueue
-from unhans.server.tracing import check_cost, known_method
+from unhans.server.running import enqueue, known_method
+from unhans.server.tracing import check_cost
 from unhans.shapes import (
     AuditChange,
     AuditId,

@@ -19,7 +19,7 @@ from unhans.server.fixing import check_options
 from unhans.server.identity import Here, Manager, Member, Seat
 from unhans.server.judging import Place, narrowed
 from unhans.server.projects import attachment
-from unhans.server.running import enqueue
+from unhans.server.running import enqueue, known_method
 from unhans.shapes import (
     DeskQuery,
     FlipChart,
@@ -29,7 +29,6 @@ from unhans.shapes import (
     FlipPage,
     FlipQuery,
     FlipView,
-    Method,
     Name,
     NewFlips,
     RiskView,
@@ -60,16 +59,17 @@ def search(given: NewFlips, seat: Member, here: Here) -> Job:
     offer = _views(seat).offer()
     if offer.cannot:
         raise BadOption(offer.cannot)
-    method = _known(given.method, offer.methods, "way to look for flips")
+    method = known_method(given.method, offer.methods, "way to look for flips")
     check_options(given.options, method.options, method.name)
     check_options(given.search, offer.search, "The search")
     _check_cost(given)
     if "rationale" in (given.edits_in, given.reads_in):
-        _known(given.attribution, tuple(seat.records.methods()), "method")
-        _known(given.rationale, offer.rationales, "rationale")
+        known_method(given.attribution, tuple(seat.records.methods()), "method")
+        known_method(given.rationale, offer.rationales, "rationale")
     if given.target is not None and given.target not in seat.records.labels:
         raise BadOption("The model has no such label.")
     examples = seat.records.table.some(given.places) if given.places is not None else []
+    _views(seat).check_judged(given.places or ())
     _check_masks(given, examples)
     return enqueue("flips", given, seat, here)
 
@@ -119,16 +119,7 @@ def desk(place: Place, query: Annotated[DeskQuery, Query()], seat: Member) -> Fl
 
 
 def _views(seat: Seat) -> FlipViews:
-    return seat.records.flip_views(seat.user.name, sees_others=seat.sees_others)
-
-
-def _known(name: str, known: tuple[Method, ...], what: str) -> Method:
-    found = next((one for one in known if one.name == name), None)
-    if found is None:
-        raise BadOption(f"There is no {what} {name[:50]!r}.")
-    if not found.usable:
-        raise BadOption(found.unusable)
-    return found
+    return seat.records.flip_views(seat.user.name, sees_others=seat.sees_others, words_first=seat.words_first)
 
 
 def _check_cost(given: NewFlips) -> None:

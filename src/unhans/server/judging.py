@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from unhans.errors import NotAllowed, NotFound, UnhansError
+from unhans.errors import BadOption, NotAllowed, NotFound, UnhansError
 from unhans.exchange import (
     FORMATS,
     Refusal,
@@ -40,17 +40,19 @@ from unhans.shapes import (
     NextRequest,
     Retraction,
     Saved,
+    Sort,
     Team,
     ViewQuery,
     WordPage,
     WordQuery,
     WordView,
 )
-from unhans.types import Feedback, Relabel, Review, Ruling, WordVote
+from unhans.types import Feedback, Relabel, Review, Ruling, Verdict, WordVote
 
 router = APIRouter(prefix="/api/projects/{project}", tags=["judging"])
 Place = Annotated[int, Path(ge=0, lt=MAX_EXAMPLES)]
 _REFUSED_SHOWN = 100
+_TELLS_PREDICTIONS = ("predicted", "correct", "min_confidence", "max_confidence")
 
 
 @router.get("/examples")
@@ -60,9 +62,10 @@ def examples(query: Annotated[ListQuery, Query()], seat: Member) -> ExamplePage:
         narrowed(query, seat),
         revision=seat.records.current.id,
         author=seat.user.name,
-        sort=query.sort,
+        sort=_order(query.sort, seat),
         cursor=query.cursor,
         limit=query.limit,
+        words_first=seat.words_first,
     )
 
 
@@ -73,9 +76,10 @@ def example(place: Place, query: Annotated[ViewQuery, Query()], seat: Member) ->
         place,
         author=seat.user.name,
         sees_others=seat.sees_others,
+        words_first=seat.words_first,
         explained=query.explained,
         wanted=narrowed(query, seat),
-        sort=query.sort,
+        sort=_order(query.sort, seat),
     )
 
 
@@ -98,7 +102,9 @@ def answer(given: NewFeedback, seat: Member) -> Saved:
     if isinstance(says, Ruling) and not seat.manages:
         raise NotAllowed("Only managers of this project settle disagreements.")
     about = records.check(says, given.revision)
-    if given.revision != records.current.id and given.revision not in {one.id for one in records.revisions}:
+    if isinstance(says, Verdict):
+        _check_condition(says, seat)
+    elif given.revision != records.current.id and given.revision not in {one.id for one in records.revisions}:
         raise NotFound("There is no such revision of the model. Reload the page.")
     entry = Feedback(
         id=new_id(),
@@ -200,10 +206,26 @@ def team(seat: Manager) -> Team:
 
 
 def narrowed(query: Filter, seat: Seat) -> Filter:
-    """The filter in a longer query, as far as this person may narrow."""
+    """The filter in a longer query, as far as this person may narrow.
+
+    Where the words come first, a list of right predictions would tell them: such conditions are left out.
+    """
     if query.disagreement is not None and not seat.sees_others:
         raise NotAllowed("Judging is blind here: where others disagree is for managers to see.")
-    return Filter(**{name: getattr(query, name) for name in Filter.model_fields})
+    told = _TELLS_PREDICTIONS if seat.words_first else ()
+    return Filter(**{name: getattr(query, name) for name in Filter.model_fields if name not in told})
+
+
+def _order(asked: Sort, seat: Seat) -> Sort:
+    """The order that was asked for, as far as it tells no prediction to who is to judge the words first."""
+    return "order" if seat.words_first else asked
+
+
+def _check_condition(says: Verdict, seat: Seat) -> None:
+    """Refuse a verdict that claims to come from another condition; managers, who see all, say it themselves."""
+    if not seat.manages and says.explanation_first != seat.words_first:
+        order = "before" if seat.words_first else "together with"
+        raise BadOption(f"The words are judged {order} the prediction here, and the verdict says otherwise. Reload.")
 
 
 def _saved(seat: Seat, stored: Stored) -> Saved:

@@ -17,7 +17,7 @@ from unhans.errors import BadOption, NotAllowed, NotFound, TooMuch
 from unhans.jobs import Job
 from unhans.server.identity import Here, Member, Room, Seat, SignedIn, secret_of
 from unhans.server.projects import may_watch, visible
-from unhans.shapes import NewJob
+from unhans.shapes import Method, NewJob
 
 router = APIRouter(prefix="/api", tags=["jobs"])
 JobId = Annotated[str, Path(max_length=64)]
@@ -33,12 +33,8 @@ def ask(given: NewJob, seat: Member, here: Here) -> Job:
     alone = given.kind == "explain" and given.places is not None and len(given.places) == 1
     if not seat.manages and not alone:
         raise NotAllowed("Annotators may have single examples explained; ask a manager for more.")
-    method = next((one for one in seat.records.methods() if one.name == given.method), None)
     if given.kind != "predict":
-        if method is None:
-            raise BadOption("There is no such method.")
-        if not method.usable:
-            raise BadOption(method.unusable)
+        method = known_method(given.method, tuple(seat.records.methods()), "method")
         if unknown := set(given.options or {}) - {option.name for option in method.options}:
             raise BadOption(f"{method.name} has no option {sorted(unknown)[0][:50]!r}.")
     if given.target is not None and given.target not in seat.records.labels:
@@ -62,6 +58,16 @@ def enqueue(kind: str, given: Any, seat: Seat, here: Room, *, for_all: bool = Tr
     asked = [job for job in waiting if for_all or job.by == seat.user.name]
     same = next((job for job in asked if job.kind == kind and job.options == options), None)
     return same or here.workspace.jobs.add(kind, project=seat.project, by=seat.user.name, options=options)
+
+
+def known_method(name: str, known: tuple[Method, ...], what: str) -> Method:
+    """The one of this name, if it is there and can be used."""
+    found = next((one for one in known if one.name == name), None)
+    if found is None:
+        raise BadOption(f"There is no {what} {name[:50]!r}.")
+    if not found.usable:
+        raise BadOption(found.unusable)
+    return found
 
 
 @router.get("/jobs")

@@ -18,7 +18,7 @@ from unhans.records.trace_views import TraceViews
 from unhans.server.fixing import check_options
 from unhans.server.identity import Here, Manager, Member, Seat
 from unhans.server.judging import Place
-from unhans.server.running import enqueue
+from unhans.server.running import enqueue, known_method
 from unhans.shapes import (
     AnchorPage,
     AnchorQuery,
@@ -142,7 +142,7 @@ def look(given: NewDoubts, seat: Manager, here: Here) -> Job:
 
 
 def _views(seat: Seat) -> TraceViews:
-    return seat.records.trace_views(seat.user.name, sees_others=seat.sees_others)
+    return seat.records.trace_views(seat.user.name, sees_others=seat.sees_others, words_first=seat.words_first)
 
 
 def _offer(seat: Seat) -> NeighbourOffer:
@@ -150,16 +150,6 @@ def _offer(seat: Seat) -> NeighbourOffer:
     found = _views(seat).offer()
     if found.cannot:
         raise BadOption(found.cannot)
-    return found
-
-
-def known_method(name: str, known: tuple[Method, ...], what: str) -> Method:
-    """The one of this name, if it is there and can be used."""
-    found = next((one for one in known if one.name == name), None)
-    if found is None:
-        raise BadOption(f"There is no {what} {name[:50]!r}.")
-    if not found.usable:
-        raise BadOption(found.unusable)
     return found
 
 
