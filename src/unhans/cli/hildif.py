@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,12 @@ import click
 
 from unhans.cli import _data_options, _plain, _print_json, _read, _spelled_as, _tell, main
 from unhans.cli.fixing import _json_option
-from unhans.errors import BadData, BadOption
+from unhans.errors import BadData, BadOption, Unsupported
 
 if TYPE_CHECKING:
+    from unhans.language_model import LanguageModel
     from unhans.model import Classifier
+    from unhans.registry import Entry
     from unhans.types import Example
 
 _PATTERNS = ("lexical_overlap", "subsequence")
@@ -40,6 +43,9 @@ _file = click.Path(exists=True, path_type=Path)
 @click.option("--longest", type=click.IntRange(0), default=0, help="Words of a neighbour at most; 0: any number.")
 @click.option("--method", default="projected_gradients", show_default=True, help="See `unhans methods influences`.")
 @click.option("--copies-by", default="synonyms", show_default=True, help="See `unhans methods augmentations`.")
+@click.option(
+    "--language-model", metavar="FOLDER", help="Folder or id of a masked language model, for copies by masked_lm."
+)
 @click.option("--error-rate", type=click.FloatRange(0, 1), default=0.0, help="Of the simulated people's answers.")
 @click.option("--only", multiple=True, metavar="NAME", help="A configuration, such as 'HS DA H'; repeatable.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True)
@@ -59,6 +65,7 @@ def hildif(  # noqa: PLR0917 - click passes them by name
     longest: int,
     method: str,
     copies_by: str,
+    language_model: str | None,
     error_rate: float,
     only: tuple[str, ...],
     seeds: int,
@@ -76,6 +83,7 @@ def hildif(  # noqa: PLR0917 - click passes them by name
     from unhans.heuristics import heuristic
     from unhans.hildif import OURS, PAPER, SimulatedPerson, ablation, configurations, table
     from unhans.influences import influence
+    from unhans.language_model import LanguageModel
     from unhans.loading import load
     from unhans.model import TransformerClassifier
     from unhans.present import progress_bars
@@ -92,6 +100,15 @@ def hildif(  # noqa: PLR0917 - click passes them by name
     classifier.require({"train"}, "HILDIF")
     assert isinstance(classifier, TransformerClassifier)  # `train` has made sure
     train, others = _sets(classifier, data, held_out, columns)
+    words = LanguageModel.open(language_model) if language_model else None
+    rows = [row for row in rows if not only or row.name in only]
+    if words is not None and "language_model" not in augmentation[copies_by].asks:
+        raise BadOption(f"{copies_by} makes copies without a language model: leave --language-model out.")
+    plans = [row.plan for row in rows if row.plan is not None]
+    if any(plan.augmentation for plan in plans):
+        _check_copies(augmentation[copies_by], words, train)
+    if any(plan.heuristic for plan in plans):
+        _check_patterns([heuristic[name] for name in names], train)
     with progress_bars() as bars:
         runs = ablation(
             classifier,
@@ -99,10 +116,11 @@ def hildif(  # noqa: PLR0917 - click passes them by name
             others[1::2],
             _labelled(classifier, stress, columns),
             others[::2],
-            rows=[row for row in rows if not only or row.name in only],
+            rows=rows,
             score=SimulatedPerson(error_rate=error_rate),
             seeds=range(seeds),
             results=results,
+            language_model=words,
             bars=bars,
             told=lambda run: _tell(f"{run['configuration']}, seed {run['seed']}: {run['seconds']} s"),
         )
@@ -111,6 +129,29 @@ def hildif(  # noqa: PLR0917 - click passes them by name
     else:
         for line in table(runs, [row.name for row in rows]).splitlines():
             click.echo(_plain(line))
+
+
+def _check_copies(copying: Entry, language_model: LanguageModel | None, train: Sequence[Example]) -> None:
+    """Refuse now what would be refused when all training examples have been looked at."""
+    from unhans.augmentations import available, check_usable
+
+    if reason := available(copying):
+        raise Unsupported(reason)
+    if "language_model" in copying.asks and language_model is None:
+        raise BadOption(f"{copying.name} needs a masked language model: name one with --language-model.")
+    check_usable(copying, train, language_model=language_model)
+
+
+def _check_patterns(picked: Sequence[Entry], train: Sequence[Example]) -> None:
+    """Picked anchors come late: in the second of the eight ways, maybe hours from now."""
+    if told := [entry.name for entry in picked if entry.facts.get("asked")]:
+        raise BadOption(
+            f"{told[0]} has to be told what to look for, which cannot be done here. Name another --pattern."
+        )
+    if all(entry.facts.get("on") == "pair" for entry in picked) and all(example.pair is None for example in train):
+        raise BadOption(
+            "These are single texts, and the patterns of picked anchors are about pairs: try --pattern negation."
+        )
 
 
 def _sets(
