@@ -289,7 +289,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0004"
+down_revision = "0005"
 
 
 def upgrade() -> None:
@@ -353,7 +353,7 @@ def test_a_migration_that_dies_at_any_statement_leaves_the_old_tables_or_the_new
     assert deaths > 5, "the steps were not looked at one by one"
     assert now != old
     if database is None:
-        copy = tmp_path / "unhans.before-0004.sqlite"
+        copy = tmp_path / "unhans.before-0005.sqlite"
         shutil.move(copy, tmp_path / FILE)  # a copy from before the change, which the old program opens
         Store.open(tmp_path).close()
 

@@ -395,7 +395,7 @@ def test_a_project_of_the_version_before_gets_the_new_tables(tmp_path):
         vote = lower(project)
     file = tmp_path / "p" / "unhans.sqlite"
     with sqlite3.connect(file) as connection:
-        for table in ("traces", "copies", "doubts"):
+        for table in ("traces", "copies", "doubts", "audits", "labs"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("UPDATE alembic_version SET version_num = '0003'")
     connection.close()

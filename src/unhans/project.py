@@ -1006,8 +1006,8 @@ class Project(Records):
 
     def lab(
         self,
-        bugs: Sequence[str] | None = None,
-        methods: Sequence[str] | None = None,
+        bugs: Sequence[lab.Bug] | None = None,
+        methods: Sequence[lab.Method] | str | None = None,
         *,
         examples: int = 100,
         limit: int = _LAB_TEXTS,
@@ -1018,8 +1018,8 @@ class Project(Records):
     ) -> Lab:
         """Which explanation sees which planted bug, on the model in use and its data; it is kept.
 
-        `unhans.lab.run` says what is what. Without `methods`, the usual ones. At most `limit` training examples, drawn
-        by the seed, are what its models are trained on.
+        `unhans.lab.run` says what is what; without `methods`, the usual ones are compared. At most `limit` training
+        examples, drawn by the seed, are what its models are trained on.
         """
         classifier, parent = self.trainable(), self.parent_of(self.current.id)
         taught = self.taught_examples()

@@ -200,7 +200,7 @@ def same_thing(finding: Finding) -> tuple[str, ...]:
 
 
 def method_warnings(audit: Audit) -> dict[str, str]:
-    """Explanation methods that an audit says not to trust, and why: it puts the one that it explains with to the test."""
+    """The explanation method that an audit explains with, if it says not to trust it, and why."""
     method = dict(audit.recipe.options).get("method") if audit.recipe is not None else None
     if not isinstance(method, str):
         return {}
