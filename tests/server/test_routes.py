@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bugged import audit, finding, keep
 from flipped import rewritten
 from neighbouring import copied, traced
 from served import OTHER, OURS, PASSWORD, ROLES, Site, dump, new_key
@@ -140,6 +141,14 @@ def a_copy_to_delete(site: Site) -> dict[str, Any]:
     return {"path": a_copy(site)["path"]}
 
 
+def an_audit(site: Site) -> dict[str, Any]:
+    return {"path": {"id": keep(site.workspace.records(OURS), audit(finding(), revision=site.revision))}}
+
+
+def two_audits(site: Site) -> dict[str, Any]:
+    return an_audit(site) | {"params": {"since": an_audit(site)["path"]["id"]}}
+
+
 def new_password(site: Site) -> dict[str, Any]:
     return {"json": {"old": PASSWORD, "new": PASSWORD}}
 
@@ -212,6 +221,18 @@ ROUTES: dict[tuple[str, str], tuple[tuple[int, ...], Asked]] = {
     ("DELETE", f"{P}/copies/{{id}}"): ((401, 404, 403, 404, 204, 204), a_copy_to_delete),
     ("GET", f"{P}/doubts"): (MEMBER, nothing),
     ("POST", f"{P}/doubts"): (MANAGER, with_json()),
+    ("GET", f"{P}/audits"): (MEMBER, nothing),
+    ("POST", f"{P}/audits"): (MANAGER, with_json()),
+    ("GET", f"{P}/audits/checks"): (MEMBER, nothing),
+    ("GET", f"{P}/audit"): (MEMBER, nothing),
+    ("GET", f"{P}/audits/{{id}}"): (MEMBER, an_audit),
+    ("GET", f"{P}/audits/{{id}}/findings"): (MEMBER, an_audit),
+    ("GET", f"{P}/audits/{{id}}/changes"): (MEMBER, two_audits),
+    ("GET", f"{P}/audits/{{id}}/audit.json"): (MEMBER, an_audit),
+    ("GET", f"{P}/lab"): (MEMBER, nothing),
+    ("POST", f"{P}/lab"): (MANAGER, with_json()),
+    ("GET", f"{P}/lab/offer"): (MEMBER, nothing),
+    ("GET", f"{P}/verdicts"): (MEMBER, nothing),
     ("POST", f"{P}/jobs"): (MANAGER, with_json(kind="predict")),
     ("GET", "/api/jobs"): (SIGNED_IN, nothing),
     ("GET", "/api/jobs/{id}"): (MEMBER, a_job("queued")),

@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from bugged import audit, finding, keep, lab
 from neighbouring import copied, doubted, traced
 from served import ADDRESS, OURS, Site
 
@@ -35,7 +36,7 @@ def explore(site: Site, who: str, mode: GenerationMode, examples: int) -> int:
     """Send cases made from the description as somebody; how many there were."""
     described = schemathesis.openapi.from_dict(site.inner.openapi(), config=SchemathesisConfig())
     described.config.update(base_url=ADDRESS)
-    jobs = site.workspace.jobs.list(projects=[OURS])
+    jobs, known = site.workspace.jobs.list(projects=[OURS]), site.workspace.records(OURS).audit_table.listed()[0]
     sent = 0
     for found in described.get_all_operations():
         operation = found.ok()
@@ -60,6 +61,8 @@ def explore(site: Site, who: str, mode: GenerationMode, examples: int) -> int:
                 names["id"] = jobs[sent % len(jobs)].id
             if "place" in names and "anchors" in case.path and mode is GenerationMode.POSITIVE:
                 names["place"] = 1  # others were not traced
+            if "id" in names and "audits" in case.path and mode is GenerationMode.POSITIVE:
+                names["id"] = known.id
             case.path_parameters = names
             asked = case.as_transport_kwargs()
             if "data" in asked:
@@ -84,6 +87,8 @@ def prepare(site: Site) -> None:
     traced(records, 1, (0, 2), (4,))
     copied(records, 0, "a copy")
     doubted(records, 0, 2, 4)
+    keep(records, audit(finding(examples=[records.table.at(1).id]), revision=records.current.id))
+    records.lab_table.keep(lab(records.current.id, [("lime", "It does not depend on the model.")]), by="amy")
 
 
 @pytest.mark.parametrize("who", ["root", "ann"])
