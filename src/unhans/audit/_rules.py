@@ -47,9 +47,21 @@ GROUPS = Rule("false alarms of a group beyond those of comparable texts, lower e
 SWAPS = Rule("share of predictions that change when one group is named instead of another, lower end", 0.25, 0.1, 0.03)
 SANITY = Rule("rank correlation with the explanations of a model that was drawn anew", None, 0.95, 0.95)
 OVERRIDES = Rule("share of clear texts of other labels that one word turns over, lower end", 0.5, 0.3, 0.15)
-AGAINST = Rule("accuracy lost where the word stands under other labels, lower end", 0.2, 0.1, 0.05)
+RELIANCE = Rule("share of a label's predictions that would change without one word, lower end", 0.15, 0.07, 0.03)
+AGAINST = Rule("accuracy lost where the word stands under other labels, lower end", 0.25, 0.15, 0.05)
 
 SIGNIFICANT = 0.05  # after Holm's correction for all that one check looked at
 FEWEST = 20  # texts that a share is told of
-STANDS_OUT = 3.0  # times the effect of the strongest other words, by which a word is none of them
-EXCESS = 3.0  # standard errors above what the data explain: `unhans.task.rank_words`
+_ORDER: tuple[Severity, ...] = ("high", "medium", "low")
+
+
+def worst(*severities: Severity | None) -> Severity | None:
+    """The severest of these."""
+    return min((one for one in severities if one is not None), key=_ORDER.index, default=None)
+
+
+def mildest(*severities: Severity | None) -> Severity | None:
+    """The least severe; None if one of them is nothing."""
+    if None in severities:
+        return None
+    return max((one for one in severities if one is not None), key=_ORDER.index, default=None)

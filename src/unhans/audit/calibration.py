@@ -21,7 +21,7 @@ _WHAT = "calibration error; usual: of a model that keeps its word"
     title="Calibration",
     needs={"predict"},
     cost=0.02,
-    order=6,
+    order=7,
     labelled=True,
     paper="Guo et al. 2017, arXiv:1706.04599",
 )

@@ -35,7 +35,7 @@ Change = Callable[[Example, np.random.Generator], "Variant | None"]
     title="Changes that should not matter",
     needs={"predict"},
     cost=1.0,
-    order=7,
+    order=8,
     paper="Ribeiro et al. 2020 (CheckList, invariance), arXiv:2005.04118",
 )
 def invariance(  # noqa: PLR0917 - what it asks for, by name

@@ -36,7 +36,7 @@ class _Slice:
     title="Slices where it fails",
     needs={"predict"},
     cost=0.05,
-    order=4,
+    order=5,
     labelled=True,
     paper="Chung et al. 2019, arXiv:1807.06068",
 )

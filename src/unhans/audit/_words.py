@@ -1,0 +1,425 @@
+"""Words on trial: what a model does when a word is taken out, exchanged, or put where it does not belong.
+
+Any word that carries the meaning of a label changes what a model says. What tells a shortcut from it is that one word
+carries much of a label (without it, the model says something else about a good part of the texts with the label), or
+that the model is wrong where the word stands under another label. Every word on trial is put into the same clear texts
+of other labels, and so are **comparable** words, drawn among those of about its frequency that nothing points at: what
+happens with them is what happens with any word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from unhans.attributions import readable_words
+from unhans.audit._look import Ask, changes
+from unhans.audit._statistics import Flags, Floats, Ints, wilson
+from unhans.errors import BadData
+from unhans.heuristics import has
+from unhans.model import Classifier
+from unhans.scoring import How
+from unhans.task import rank_words, suspects
+from unhans.text import Variant, Words, visible_form
+from unhans.types import Attributions, Example, Part
+from unhans.types import Variant as Changed
+
+_FEWEST = 5  # texts that a word must be in to be tried
+_SCREENED, _FEW_HOSTS = 500, 4  # words that are first put into a few texts each, to see which matter
+_HOSTS = 40  # clear texts that each word is put into
+_OWN = 40  # texts with the word, from which it is taken out
+_CONTROLS = 20  # comparable words
+_BY_EFFECT, _BY_SCORE = 15, 6  # candidates for each label: by that screening, by the model's explanations
+_MOST = 50  # candidates in all
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one word."""
+
+    word: str
+    label: int  # number of the label that it speaks for
+    texts: int  # that contain it, those trained on included
+    excess: float | None  # standard errors of its score above what the data explain
+    effect: float  # mean change of the log odds of the label when it is put into clear texts of others
+    flips: Flags  # for each of those texts: whether the model now says the label
+    usual: float  # share of such flips by comparable words
+    coverage: float  # share of the texts predicted as the label that have the word
+    removed: Flags  # for some of these: whether the prediction changes without the word
+    swapped: Flags  # the same with a comparable word in its place
+    against: Ints  # right and all, of the examples with the word under other labels, then of those without the word
+    share: float  # of the labelled texts with the word, those with its label
+    base: float  # the same share of all labelled texts
+    variants: tuple[Changed, ...] = field(repr=False, default=())
+    examples: tuple[str, ...] = ()  # ids of texts with it: those that are predicted wrong first
+
+    @property
+    def turned(self) -> float:
+        """Share of clear texts of other labels that it turns over."""
+        return float(self.flips.mean()) if len(self.flips) else 0.0
+
+    @property
+    def reliance(self) -> tuple[float, float, float]:
+        """Share of all predictions of the label that would change without the word, with its interval."""
+        if not len(self.removed):
+            return 0.0, 0.0, 0.0
+        ends = wilson(int(self.removed.sum()), len(self.removed))
+        value, low, high = (self.coverage * share for share in (float(self.removed.mean()), *ends))
+        return value, low, high
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The examples of an audit with what the model says of them."""
+
+    classifier: Classifier
+    examples: Sequence[Example]
+    train: Sequence[Example]
+    forms: Sequence[tuple[str, ...]]
+    log_probs: Floats
+    given: Ints
+    seed: int
+
+    @cached_property
+    def predicted(self) -> Ints:
+        """Number of the predicted label of each."""
+        return np.asarray(self.log_probs.argmax(axis=1))
+
+    @cached_property
+    def containing(self) -> Mapping[str, list[int]]:
+        """Numbers of the examples with each word."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for number, words in enumerate(self.forms):
+            for word in dict.fromkeys(words):
+                found[word].append(number)
+        return found
+
+    @cached_property
+    def written(self) -> dict[str, tuple[str, Part]]:
+        """How each word is mostly written, and in which text of a pair it mostly stands."""
+        counts: dict[str, Counter[tuple[str, Part]]] = defaultdict(Counter)
+        for example in (*self.examples, *self.train):
+            words = Words(example)
+            for string, span in zip(words.strings, words.spans, strict=True):
+                counts[visible_form(string)][string, span.part] += 1
+        return {word: max(found, key=lambda key: (found[key], key)) for word, found in counts.items()}
+
+    @cached_property
+    def labelled(self) -> tuple[list[tuple[str, ...]], Ints]:
+        """Words and labels of all labelled examples, those trained on included: what the data say of words."""
+        extra = [e for e in self.train if e.label in self.classifier.labels]
+        known = np.flatnonzero(self.given >= 0)
+        words = [self.forms[n] for n in known]
+        words += [tuple(map(visible_form, Words(e).strings)) for e in extra]
+        numbers = [int(self.given[n]) for n in known] + [self.classifier.labels.index(str(e.label)) for e in extra]
+        return words, np.array(numbers, dtype=np.int64)
+
+    @cached_property
+    def counts(self) -> Mapping[str, Counter[int]]:
+        """In how many labelled texts each word is, by label; -1 counts the examples without one."""
+        found: dict[str, Counter[int]] = defaultdict(Counter)
+        words, numbers = self.labelled
+        bare = [(self.forms[n], -1) for n in np.flatnonzero(self.given < 0)]
+        for some, number in (*zip(words, numbers.tolist(), strict=True), *bare):
+            for word in set(some):
+                found[word][number] += 1
+        return found
+
+    def hosts(self, label: int) -> list[int]:
+        """Clear texts of other labels, drawn by the seed: the surer half of those that the model is not wrong about."""
+        right = (self.given < 0) | (self.given == self.predicted)
+        other = np.flatnonzero((self.predicted != label) & right & np.array([len(w) > 0 for w in self.forms]))
+        sure = self.log_probs[other, self.predicted[other]]
+        clear = other[sure >= np.median(sure)] if len(other) else other
+        return [int(n) for n in np.random.default_rng([self.seed, 47, label]).permutation(clear)]
+
+
+def candidates(texts: Texts, explained: Attributions, *, ask: Ask, how: How) -> dict[str, tuple[int, float | None]]:
+    """Words to try, with the label that each speaks for and its excess over what the data explain, if it is known.
+
+    Those that matter most in a few texts, among the words that go with a label in the data; those that explanations
+    point at; and the suspects of the task's explanation.
+    """
+    labels = texts.classifier.labels
+    lists, excess = _screened(texts, ask, how.part(0, 2)), dict[str, float]()
+    known = [e for e in (*texts.examples, *texts.train) if e.label in labels]
+    for name in dict.fromkeys(one.label for one in explained):
+        rows = rank_words(explained, label=name, examples=known, min_count=3).words
+        for row in rows:
+            if row.z is not None and row.z > excess.get(row.word, -np.inf):
+                excess[row.word] = row.z
+        by_excess = sorted(rows, key=lambda row: -(row.z if row.z is not None else row.score))
+        by_total = sorted(rows, key=lambda row: -row.score * row.count)
+        lists += [[(row.word, labels.index(name)) for row in some[:_BY_SCORE]] for some in (by_total, by_excess)]
+    chosen = [e for e in texts.examples if e.id in {one.example for one in explained}]
+    told = how.part(1, 2)
+    worst = suspects(texts.classifier, chosen, explained, keep=_BY_EFFECT, progress=told.tell, cancelled=told.cancelled)
+    lists.append([(row.word, labels.index(row.label)) for row in worst.words])
+    return {word: (label, excess.get(word)) for word, label in _merged(texts, lists).items()}
+
+
+def _merged(texts: Texts, lists: Sequence[Sequence[tuple[str, int]]]) -> dict[str, int]:
+    """The first of every list, then the second, and so on, each word once."""
+    found: dict[str, int] = {}
+    for place in range(max(map(len, lists), default=0)):
+        for some in lists:
+            if place < len(some) and len(found) < _MOST and _tryable(texts, some[place][0]):
+                found.setdefault(*some[place])
+    return found
+
+
+def _tryable(texts: Texts, word: str) -> bool:
+    """Whether a word is in enough texts; words that negate change the meaning wherever they are put."""
+    return texts.counts[word].total() >= _FEWEST and not has(Example("", word), "negation")
+
+
+def _screened(texts: Texts, ask: Ask, how: How) -> list[list[tuple[str, int]]]:
+    """For each label, the words that make it most probable, of those that go with it in the data."""
+    bound = _bound(texts)
+    questions = _Questions(texts)
+    hosts = {label: texts.hosts(label) for label in {label for _, label in bound}}
+    put = {word: questions.put(word, hosts[label], _FEW_HOSTS) for word, label in bound}
+    trial = _Trial(texts, questions, ask(questions.made, how))
+    effects = {word: trial.effect(put[word], label) for word, label in bound}
+    found = []
+    for number in sorted(hosts):
+        own = sorted((word for word, label in bound if label == number), key=lambda word: (-effects[word], word))
+        found.append([(word, number) for word in own[:_BY_EFFECT]])
+    return found
+
+
+def _bound(texts: Texts) -> list[tuple[str, int]]:
+    """The words that go with a label most surely in the data (z of two shares), each with its label."""
+    _, numbers = texts.labelled
+    base = np.bincount(numbers, minlength=len(texts.classifier.labels)) / max(1, len(numbers))
+    z: dict[tuple[str, int], float] = {}
+    for word, counts in texts.counts.items():
+        n = counts.total()
+        scores = {
+            label: (counts[label] - share * n) / np.sqrt(share * (1 - share) * n)
+            for label, share in enumerate(base)
+            if 0 < share < 1 and n >= _FEWEST
+        }
+        if scores and _tryable(texts, word):
+            label = max(scores, key=scores.__getitem__)
+            z[word, label] = scores[label]
+    return sorted(z, key=lambda key: (-z[key], key))[:_SCREENED]
+
+
+def comparable(texts: Texts, tried: Iterable[str], rng: np.random.Generator) -> list[str]:
+    """Words of about the frequency of those on trial that explanations did not point at."""
+    names = set(tried)
+    sizes = [texts.counts[word].total() for word in names]
+    pool = [
+        word
+        for word, counts in sorted(texts.counts.items())
+        if min(sizes) <= counts.total() <= max(sizes) and word not in names and word.isalpha()
+    ]
+    pool = [word for word in pool if _tryable(texts, word)]
+    return [str(word) for word in rng.permutation(pool)[:_CONTROLS]]
+
+
+@dataclass
+class _Questions:
+    """Changed texts, to be asked about all at once; each knows the example it was made of."""
+
+    texts: Texts
+    made: list[Variant] = field(default_factory=list)
+    of: list[int] = field(default_factory=list)
+    _words: dict[int, Words] = field(default_factory=dict)
+    _shares: dict[str, list[float]] = field(default_factory=dict)
+
+    def words(self, number: int) -> Words:
+        """The words of an example as the model reads them."""
+        if number not in self._words:
+            self._words[number] = readable_words(self.texts.classifier, self.texts.examples[number], "word")
+        return self._words[number]
+
+    def add(self, number: int, variant: Variant) -> int:
+        """One more question; where its answer will be."""
+        self.made.append(variant)
+        self.of.append(number)
+        return len(self.made) - 1
+
+    def put(self, word: str, hosts: Sequence[int], most: int = _HOSTS) -> list[int]:
+        """The word put into as many of these as are wanted and do not have it."""
+        string, part = self.texts.written[word]
+        found: list[int] = []
+        for number in hosts:
+            if len(found) == most:
+                break
+            at = self._place(word, number, part) if word not in self.texts.forms[number] else None
+            if at is not None:
+                old = self.words(number).strings[abs(at)]
+                new = f"{old} {string}" if at < 0 else f"{string} {old}"
+                found.append(self.add(number, self.words(number).variant({abs(at): new})))
+        return found
+
+    def _place(self, word: str, number: int, part: Part) -> int | None:
+        """Before which word it goes, or, below 0, behind which: where in its own texts it often stands.
+
+        A model may look for a cue in one place only, as at the beginning.
+        """
+        words, example = self.words(number), self.texts.examples[number]
+        raw = " " + example.parts[part == "pair"] if part == "text" or example.pair is not None else ""
+        own = [n for n in words.open if words.spans[n].part == part]
+        starts = [n for n in own if raw[words.spans[n].start].isspace()]  # the sign before the word
+        if not starts:
+            return None
+        rng = np.random.default_rng([self.texts.seed, int(example.text_hash, 16)])
+        share = float(rng.choice(self.shares(word, part)))
+        if share == 1.0 and len(own) > 1:
+            return -own[-1]
+        return starts[min(len(starts) - 1, round(share * len(starts)))]
+
+    def shares(self, word: str, part: Part) -> list[float]:
+        """How far into its texts a word stands: 0 at the beginning, 1 at the end."""
+        if word not in self._shares:
+            found = []
+            for number in self.texts.containing.get(word, ())[:_OWN]:
+                words = self.words(number)
+                own = [n for n, span in enumerate(words.spans) if span.part == part]
+                places = [n for n, at in enumerate(own) if visible_form(words.strings[at]) == word]
+                found += [place / max(1, len(own) - 1) for place in places[:1]]
+            self._shares[word] = found or [0.0, 0.25, 0.5, 0.75, 1.0]
+        return self._shares[word]
+
+    def change(self, word: str, new: str, numbers: Sequence[int]) -> list[int]:
+        """The word replaced in these by another; by nothing if that is empty."""
+        found = []
+        for number in numbers:
+            words = self.words(number)
+            at = [n for n in words.open if visible_form(words.strings[n]) == word]
+            if at:
+                found.append(self.add(number, words.variant(dict.fromkeys(at, new))))
+        return found
+
+
+def try_words(
+    texts: Texts,
+    words: Mapping[str, tuple[int, float | None]],
+    *,
+    ask: Ask,
+    how: How,
+    rng: np.random.Generator,
+) -> list[Tried]:
+    """Each word on trial, in the order given."""
+    controls = comparable(texts, words, rng)
+    if not controls:
+        raise BadData("There are too few different words to compare with.")
+    labels = sorted({label for label, _ in words.values()})
+    hosts = {label: texts.hosts(label) for label in labels}
+    if not any(hosts.values()):
+        raise BadData("The model says the same of all texts, so no word can be seen to matter.")
+    questions = _Questions(texts)
+    usual = {label: [questions.put(word, hosts[label]) for word in controls] for label in labels}
+    put = {word: questions.put(word, hosts[label]) for word, (label, _) in words.items()}
+    own = {word: _own(texts, word, label) for word, (label, _) in words.items()}
+    fillers = {word: texts.written[str(rng.choice(controls))][0] for word in words}
+    gone = {word: questions.change(word, "", own[word]) for word in words}
+    other = {word: questions.change(word, fillers[word], own[word]) for word in words}
+    trial = _Trial(texts, questions, ask(questions.made, how))
+    nulls = {label: [trial.turned(at, label).mean() for at in some if at] or [0.0] for label, some in usual.items()}
+    found = []
+    for word, (label, excess) in words.items():
+        right, share, base = _against(texts, word, label), *_goes_with(texts, word, label)
+        turned = trial.turned(put[word], label)
+        found.append(
+            Tried(
+                word,
+                label,
+                texts.counts[word].total(),
+                excess,
+                trial.effect(put[word], label),
+                turned,
+                usual=float(np.mean(nulls[label])),
+                coverage=_coverage(texts, word, label),
+                removed=trial.moved(gone[word]),
+                swapped=trial.moved(other[word]),
+                against=right,
+                share=share,
+                base=base,
+                variants=tuple(trial.shown(put[word], label)),
+                examples=_telling(texts, word, label),
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """The answers, and what they say about each word."""
+
+    texts: Texts
+    questions: _Questions
+    answers: Floats
+
+    def _before(self, at: Sequence[int]) -> Floats:
+        return self.texts.log_probs[[self.questions.of[n] for n in at]]
+
+    def turned(self, at: Sequence[int], label: int) -> Flags:
+        """Whether each now has the label."""
+        return np.asarray(self.answers[list(at)].argmax(axis=1) == label)
+
+    def moved(self, at: Sequence[int]) -> Flags:
+        """Whether each has another label than before."""
+        return np.asarray(self.answers[list(at)].argmax(axis=1) != self._before(at).argmax(axis=1))
+
+    def effect(self, at: Sequence[int], label: int) -> float:
+        """Mean change of the log odds of a label."""
+        if not at:
+            return 0.0
+        return float((_log_odds(self.answers[list(at)], label) - _log_odds(self._before(at), label)).mean())
+
+    def shown(self, at: Sequence[int], label: int) -> list[Changed]:
+        """The texts with the word put in that changed sides."""
+        turned = [n for n, yes in zip(at, self.turned(at, label), strict=True) if yes]
+        examples = [self.texts.examples[self.questions.of[n]] for n in turned]
+        made = [self.questions.made[n] for n in turned]
+        return changes(self.texts.classifier.labels, examples, made, self._before(turned), self.answers[turned])[:10]
+
+
+def _log_odds(log_probs: Floats, label: int) -> Floats:
+    own = log_probs[:, label]
+    rest: Floats = np.log(-np.expm1(np.minimum(own, -1e-12)))
+    return own - rest
+
+
+def _own(texts: Texts, word: str, label: int) -> list[int]:
+    """Some of the texts with the word for which the model says its label."""
+    found = [n for n in texts.containing.get(word, ()) if texts.predicted[n] == label]
+    return [int(n) for n in np.random.default_rng([texts.seed, 53]).permutation(found)[:_OWN]]
+
+
+def _coverage(texts: Texts, word: str, label: int) -> float:
+    """Share of the texts predicted as the label that have the word."""
+    own = texts.predicted == label
+    return sum(own[n] for n in texts.containing.get(word, ())) / max(1, int(own.sum()))
+
+
+def _against(texts: Texts, word: str, label: int) -> Ints:
+    """Right and all: of the examples of other labels with the word, and of those without it."""
+    with_word = np.zeros(len(texts.examples), bool)
+    with_word[list(texts.containing.get(word, ()))] = True
+    other = (texts.given >= 0) & (texts.given != label)
+    right = texts.predicted == texts.given
+    return np.array([[(right & some).sum(), some.sum()] for some in (other & with_word, other & ~with_word)])
+
+
+def _goes_with(texts: Texts, word: str, label: int) -> tuple[float, float]:
+    """How often the label goes with the word in the data, and without regard to it."""
+    words, numbers = texts.labelled
+    own = numbers[np.array([word in some for some in words], bool)]
+    return float((own == label).mean()) if len(own) else 0.0, float((numbers == label).mean()) if len(numbers) else 0.0
+
+
+def _telling(texts: Texts, word: str, label: int) -> tuple[str, ...]:
+    """Ids of the texts with the word: first those where it goes against the given label and the model follows it."""
+    at = texts.containing.get(word, ())
+    led = [n for n in at if texts.predicted[n] == label and 0 <= texts.given[n] != label]
+    rest = [n for n in at if texts.predicted[n] == label and n not in set(led)]
+    return tuple(texts.examples[n].id for n in (led + rest)[:50])

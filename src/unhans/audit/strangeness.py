@@ -1,0 +1,82 @@
+"""Texts unlike those that the model was taught on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+
+from unhans.audit import Find, How, Outcome, check
+from unhans.audit._look import drawn
+from unhans.audit._rules import FEWEST, STRANGE
+from unhans.audit._statistics import percent
+from unhans.detectors import detect, strange_share, usable
+from unhans.errors import BadData
+from unhans.language_model import LanguageModel
+from unhans.model import Classifier
+from unhans.types import Evidence, Example
+
+_LEVEL = 0.95
+_MOST = 2000  # texts on each side
+_USUAL = ("embedding_distance", "mahalanobis", "perplexity", "max_probability")  # the first that can be used
+
+
+@check(
+    title="Strange texts",
+    needs={"predict"},
+    cost=0.8,
+    order=10,
+    trained=True,
+    paper="Lee et al. 2018, arXiv:1807.03888; Hendrycks & Gimpel 2017, arXiv:1610.02136",
+)
+def strangeness(  # noqa: PLR0917 - what it asks for, by name
+    classifier: Classifier,
+    examples: Sequence[Example],
+    train: Sequence[Example],
+    language_model: LanguageModel | None,
+    find: Find,
+    how: How,
+    seed: int,
+    *,
+    detector: Annotated[
+        Literal["usual", "embedding_distance", "mahalanobis", "energy", "max_probability", "perplexity"],
+        "how strangeness is measured (see `unhans methods detectors`); usual: the first that the model can serve",
+    ] = "usual",
+) -> Outcome:
+    """The share of the examples that are stranger than 95 % of the training texts are to each other.
+
+    Half of the training texts stand for what was taught, the other half for what is usual.
+    """
+    known = usable(classifier, language_model)
+    name = next((d for d in _USUAL if d in known), None) if detector == "usual" else detector
+    if name is None or name not in known:
+        raise BadData(f"The detector {detector} cannot be used with this model.")
+    seen = {example.text_hash for example in train}
+    fresh = drawn([e for e in examples if e.text_hash not in seen], _MOST, seed)
+    some = drawn(list({e.text_hash: e for e in train}.values()), 2 * _MOST, seed)
+    taught, usual = some[::2], some[1::2]
+    if min(len(fresh), len(usual)) < FEWEST:
+        raise BadData(f"It takes {FEWEST} examples that are not trained on, and twice as many that are.")
+    options = {"method": name, "language_model": language_model, "seed": seed}
+    scores = detect(classifier, taught, [*usual, *fresh], progress=how.tell, cancelled=how.cancelled, **options)
+    own = scores[len(usual) :]
+    share, low, high = strange_share(scores[: len(usual)], own, _LEVEL)
+    said = f"{percent(share)} of {len(fresh):,} texts are stranger than 95 % of the training texts ({name})."
+    severity = STRANGE(low - (1 - _LEVEL))
+    if severity is None:
+        return Outcome(said)
+    what = f"share of the examples that are stranger than 95 % of the training texts, by {name}"
+    finding = find(
+        severity,
+        f"{percent(share)} of the texts are unlike those that the model was trained on",
+        says=f"{said} Of texts like those it was trained on, 5 % would be. Explanations of strange texts look as usual "
+        "as others, and say little.",
+        evidence=[Evidence(what, share, 1 - _LEVEL, low, high, len(fresh))],
+        examples=[fresh[n].id for n in np.argsort(-own, kind="stable")[:50]],
+        next="Look at the strangest: are these texts that the model is meant for? If so, train on such texts.",
+        screen="examples",
+        limits="Strange is not wrong: the model may still be right about them. Training texts are less strange to a "
+        "model than new ones of the same kind, so small shares mean nothing.",
+    )
+    return Outcome(said, (finding,))
