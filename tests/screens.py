@@ -566,6 +566,31 @@ def _(desk: Desk, stage: Stage) -> None:
     expect(desk.page.get_by_text(re.compile("^Nobody has audited this|^Nothing can be audited"))).to_be_visible()
 
 
+@_screen("bugs-again")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage)
+    desk.page.get_by_role("button", name="Audit again").click()
+    desk.page.locator("summary", has_text="Choose what is looked at").click()
+    expect(desk.page.get_by_role("button", name="Audit it again")).to_be_visible()
+
+
+@_screen("bugs-waiting")
+def _(desk: Desk, stage: Stage) -> None:
+    begin(stage.boss, stage.project, "explanation_regularisation", 10_000)
+    stage.boss.ask("POST", f"api/projects/{stage.project}/audits", json={"checks": ["calibration"]})
+    _bugs(desk, stage)
+    expect(desk.page.get_by_role("button", name="Stop the audit")).to_be_visible()
+
+
+@_screen("bugs-lab-again")
+def _(desk: Desk, stage: Stage) -> None:
+    _bugs(desk, stage, "?show=lab", "Which explanation sees which bug")
+    desk.page.get_by_role("button", name="Run it again").click()
+    desk.page.get_by_label("The usual bugs").uncheck()
+    desk.page.get_by_label("The usual explanations").uncheck()
+    expect(desk.page.get_by_role("button", name="Run the lab again")).to_be_visible()
+
+
 @_screen("bugs-lab", "ann")
 def _(desk: Desk, stage: Stage) -> None:
     _bugs(desk, stage, f"?show=lab&bug=spurious_word&method={METHODS[0]}", "Which explanation sees which bug")

@@ -215,6 +215,7 @@ export const api = {
   auditChange: (project: string, before: string, after: string) =>
     ask<AuditChange>(inProject(project, `${auditPath(after)}/changes`), { query: { since: before } }),
   auditPage: (project: string, id: string) => addressOf(inProject(project, `${auditPath(id)}/page.html`)),
+  auditFile: (project: string, id: string) => addressOf(inProject(project, `${auditPath(id)}/audit.json`)),
   startAudit: (project: string, what: Partial<NewAudit>) => ask<Job>(inProject(project, "/audits"), { method: "POST", json: what }),
   labOffer: (project: string) => ask<LabOffer>(inProject(project, "/lab/offer")),
   lab: (project: string, revision: string | null, signal?: AbortSignal) => ask<LabView | null>(inProject(project, "/lab"), { query: { revision }, signal }),
