@@ -524,7 +524,8 @@ def _(desk: Desk, stage: Stage) -> None:
 def _(desk: Desk, stage: Stage) -> None:
     stage.boss.settings(stage.project, hide_prediction=True, hide_texts=True)
     desk.go(f"/p/{stage.project}/label-errors")
-    expect(desk.page.get_by_role("button", name="Show what the model says")).to_be_visible()
+    waits = desk.page.get_by_text("What the model says is shown once you have judged it.")
+    expect(waits.or_(desk.page.get_by_role("button", name="Show what the model says"))).to_be_visible()
     stage.boss.settings(stage.project, hide_prediction=False, hide_texts=False)
 
 
