@@ -31,7 +31,7 @@ LAYERS = (
     {"language_model"},
     {"attributions", "influences", "augmentations"},
     {"bugs"},
-    {"task", "metrics", "fixes", "doubts", "detectors"},
+    {"task", "metrics", "fixes", "doubts", "detectors", "vision"},
     {"counterfactuals"},
     {"verify"},
     {"audit"},

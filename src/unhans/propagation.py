@@ -51,6 +51,7 @@ class Rules(TorchFunctionMode):
             F.layer_norm: self._layer_norm,
             F.linear: self._linear,
             torch.addmm: self._linear,
+            F.conv2d: self._convolution,
             F.scaled_dot_product_attention: self._attention,
         }
 
@@ -138,6 +139,20 @@ class Rules(TorchFunctionMode):
             return self.linear(x, weight.t(), bias)
         return self.linear(*args, **options)
 
+    def _convolution(  # noqa: PLR0917 - torch's own signature
+        self,
+        function: Any,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        return self.convolution(input, weight, bias, **how)
+
     def _attention(  # noqa: PLR0917 - torch's own signature
         self,
         function: Any,
@@ -192,6 +207,10 @@ class Rules(TorchFunctionMode):
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """A layer of weights."""
         return F.linear(x, weight, bias)
+
+    def convolution(self, x: Tensor, weight: Tensor, bias: Tensor | None, **how: Any) -> Tensor:
+        """A layer of weights that looks at one patch of a picture after another; `how` is its geometry."""
+        return F.conv2d(x, weight, bias, **how)
 
 
 class Guided(Rules):
@@ -260,7 +279,13 @@ class LayerwiseRelevance(Rules):
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """The epsilon rule."""
-        z = F.linear(x, weight, bias)
+        return self._damped(F.linear(x, weight, bias))
+
+    def convolution(self, x: Tensor, weight: Tensor, bias: Tensor | None, **how: Any) -> Tensor:
+        """The epsilon rule."""
+        return self._damped(F.conv2d(x, weight, bias, **how))
+
+    def _damped(self, z: Tensor) -> Tensor:
         if not self._epsilon:
             return z
 
@@ -317,6 +342,11 @@ class Patterns(Rules):
         """Back through the next layer's pattern."""
         return _apply(_Replaced, x, weight, bias, next(self._patterns))
 
+    def convolution(self, x: Tensor, weight: Tensor, bias: Tensor | None, **how: Any) -> Tensor:
+        """Back through the next layer's pattern, patch by patch."""
+        other = F.conv2d(x, next(self._patterns).view_as(weight), None, **how)
+        return sent_through(F.conv2d(x, weight, bias, **how), other, 1.0)
+
 
 class Watching(Rules):
     """Changes nothing; keeps what linear layers get and give, and the attention weights, in the order they occur."""
@@ -356,6 +386,21 @@ class Watching(Rules):
         y = F.linear(x, weight, bias)
         self.linears.append((x, weight, y))
         return y
+
+    def convolution(self, x: Tensor, weight: Tensor, bias: Tensor | None, **how: Any) -> Tensor:
+        """As it is, and kept as the linear layer that it is for every patch."""
+        y = F.conv2d(x, weight, bias, **how)
+        if how.pop("groups") != 1 or isinstance(how["padding"], str):
+            self.plain = False
+            return y
+        patches = F.unfold(x, weight.shape[2:], **how).transpose(1, 2)
+        self.linears.append((patches, weight.flatten(1), y.flatten(2).transpose(1, 2)))
+        return y
+
+
+def sent_through(value: Tensor, other: Tensor, share: Tensor | float) -> Tensor:
+    """A value whose gradient goes back by way of another, times a share."""
+    return value.detach() + (other - other.detach()) * share
 
 
 def _apply(function: type[Function], *args: Any) -> Tensor:

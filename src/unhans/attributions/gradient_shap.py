@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from functools import singledispatch
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -39,7 +40,8 @@ def gradient_shap(  # noqa: PLR0917 - what it asks for, by name
     if num_samples < 1:
         raise BadOption(f"num_samples must be at least 1, not {num_samples}.")
     end = classifier.embed(batch)
-    starts, shares = _draw(classifier, batch, rngs, background, num_samples)
+    starts = starts_from(batch, classifier, rngs, background, num_samples)
+    shares = _shares(rngs, num_samples, end.device)
     points = [start + share * (end - start) for start, share in zip(starts, shares, strict=True)]
     found = classifier.gradients(points, batch, targets, create_graph)
     return batch.to_words(
@@ -47,29 +49,35 @@ def gradient_shap(  # noqa: PLR0917 - what it asks for, by name
     )
 
 
-def _draw(
+@singledispatch
+def starts_from(
+    batch: Any,  # a Batch; of another kind whoever knows it registers what to do
     classifier: TransformerClassifier,
-    batch: Batch,
     rngs: Sequence[np.random.Generator],
     background: Sequence[Example],
     n: int,
-) -> tuple[list[Tensor], Tensor]:
-    """For each sample the embeddings to start from, and how far to go (samples × rows × 1 × 1)."""
+) -> list[Tensor]:
+    """For each sample the embeddings to start from, drawn from the background."""
     others = classifier.batch(background)
     pieces = [ids[owner >= 0] for ids, owner in zip(others.ids, others.owners, strict=True)]
     pieces = [one for one in pieces if len(one)]
     if not pieces:
         raise BadOption("The background examples have no words the model can read.")
     ids = batch.ids.repeat(n, 1, 1)
-    shares = torch.zeros(n, len(batch.examples), 1, 1, device=batch.ids.device)
     for row, rng in enumerate(rngs):
         is_word = batch.owners[row] >= 0
         length = int(is_word.sum())
-        chosen = rng.integers(len(pieces), size=n)
-        # one random point in each of n equal stretches: unbiased, and far steadier than n independent ones
-        shares[:, row, 0, 0] = torch.from_numpy((rng.permutation(n) + rng.random(n)) / n)
-        for sample, other in enumerate(chosen):
+        for sample, other in enumerate(rng.integers(len(pieces), size=n)):
             taken = pieces[other].repeat(-(-length // len(pieces[other])))[:length]
             ids[sample, row, is_word] = taken
     embed = classifier.model.get_input_embeddings()
-    return [embed(one) for one in ids], shares
+    return [embed(one) for one in ids]
+
+
+def _shares(rngs: Sequence[np.random.Generator], n: int, device: torch.device) -> Tensor:
+    """How far to go from each start: samples × rows × 1 × 1.
+
+    One random point in each of n equal stretches: unbiased, and far steadier than n independent ones.
+    """
+    drawn = np.stack([(rng.permutation(n) + rng.random(n)) / n for rng in rngs], axis=1)
+    return torch.from_numpy(drawn[:, :, None, None]).to(device, torch.float32)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from unhans.attributions import attribution
+from unhans.attributions._gradients import AGGREGATIONS, Aggregate, aggregated
 from unhans.attributions._patterns import patterns_of
 from unhans.model import Batch, TransformerClassifier
 from unhans.propagation import Patterns
@@ -16,10 +17,20 @@ from unhans.types import Example, Terms
 @attribution(
     needs={"gradients", "plain_path"},
     paper="arXiv:1705.05598",
-    terms=Terms("logit", "zero", "signal times weight · embedding, summed over pieces"),
+    terms=lambda o: Terms(
+        "logit",
+        "zero",
+        AGGREGATIONS[o["aggregate"]].replace("gradient", "signal times weight"),
+        signed=o["aggregate"] != "norm",
+    ),
 )
 def pattern_attribution(
-    classifier: TransformerClassifier, batch: Batch, targets: Tensor, background: Sequence[Example]
+    classifier: TransformerClassifier,
+    batch: Batch,
+    targets: Tensor,
+    background: Sequence[Example],
+    *,
+    aggregate: Aggregate = "times_input",
 ) -> Tensor:
     """How much the signal in each word adds to the label's logit: gradients through pattern times weight.
 
@@ -28,4 +39,4 @@ def pattern_attribution(
     embeddings = classifier.embed(batch)
     back = [pattern * weight for pattern, weight in patterns_of(classifier, background)]
     gradient = classifier.gradient(embeddings, batch, targets, rules=Patterns(classifier.model, back))
-    return batch.to_words((embeddings * gradient).sum(-1))
+    return batch.to_words(aggregated(gradient, embeddings, aggregate))
