@@ -129,6 +129,15 @@ class Texts:
                 found[word][number] += 1
         return found
 
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        """Words that can be tried, with the number of texts they are in: enough of them.
+
+        Words that negate are left to other checks: they change the meaning wherever they are put.
+        """
+        found = {word: counts.total() for word, counts in sorted(self.counts.items())}
+        return {word: n for word, n in found.items() if n >= _FEWEST and not has(Example("", word), "negation")}
+
     def hosts(self, label: int) -> list[int]:
         """Clear texts of other labels, drawn by the seed: the surer half of those that the model is not wrong about."""
         right = (self.given < 0) | (self.given == self.predicted)
@@ -165,16 +174,12 @@ def candidates(texts: Texts, explained: Attributions, *, ask: Ask, how: How) -> 
 def _merged(texts: Texts, lists: Sequence[Sequence[tuple[str, int]]]) -> dict[str, int]:
     """The first of every list, then the second, and so on, each word once."""
     found: dict[str, int] = {}
+    most = min(_MOST, len(texts.vocabulary) // 2)  # the others are there to be compared with
     for place in range(max(map(len, lists), default=0)):
         for some in lists:
-            if place < len(some) and len(found) < _MOST and _tryable(texts, some[place][0]):
+            if place < len(some) and len(found) < most and some[place][0] in texts.vocabulary:
                 found.setdefault(*some[place])
     return found
-
-
-def _tryable(texts: Texts, word: str) -> bool:
-    """Whether a word is in enough texts; words that negate change the meaning wherever they are put."""
-    return texts.counts[word].total() >= _FEWEST and not has(Example("", word), "negation")
 
 
 def _screened(texts: Texts, ask: Ask, how: How) -> list[list[tuple[str, int]]]:
@@ -197,14 +202,14 @@ def _bound(texts: Texts) -> list[tuple[str, int]]:
     _, numbers = texts.labelled
     base = np.bincount(numbers, minlength=len(texts.classifier.labels)) / max(1, len(numbers))
     z: dict[tuple[str, int], float] = {}
-    for word, counts in texts.counts.items():
-        n = counts.total()
+    for word, n in texts.vocabulary.items():
+        counts = texts.counts[word]
         scores = {
             label: (counts[label] - share * n) / np.sqrt(share * (1 - share) * n)
             for label, share in enumerate(base)
-            if 0 < share < 1 and n >= _FEWEST
+            if 0 < share < 1
         }
-        if scores and _tryable(texts, word):
+        if scores:
             label = max(scores, key=scores.__getitem__)
             z[word, label] = scores[label]
     return sorted(z, key=lambda key: (-z[key], key))[:_SCREENED]
@@ -213,14 +218,10 @@ def _bound(texts: Texts) -> list[tuple[str, int]]:
 def comparable(texts: Texts, tried: Iterable[str], rng: np.random.Generator) -> list[str]:
     """Words of about the frequency of those on trial that explanations did not point at."""
     names = set(tried)
-    sizes = [texts.counts[word].total() for word in names]
-    pool = [
-        word
-        for word, counts in sorted(texts.counts.items())
-        if min(sizes) <= counts.total() <= max(sizes) and word not in names and word.isalpha()
-    ]
-    pool = [word for word in pool if _tryable(texts, word)]
-    return [str(word) for word in rng.permutation(pool)[:_CONTROLS]]
+    middle = float(np.median([np.log(texts.vocabulary[word]) for word in names]))
+    pool = [word for word in texts.vocabulary if word not in names and word.isalpha()]
+    near = sorted(pool, key=lambda word: (abs(np.log(texts.vocabulary[word]) - middle), word))[: 3 * _CONTROLS]
+    return [str(word) for word in rng.permutation(near)[:_CONTROLS]]
 
 
 @dataclass
@@ -398,7 +399,7 @@ def _own(texts: Texts, word: str, label: int) -> list[int]:
 def _coverage(texts: Texts, word: str, label: int) -> float:
     """Share of the texts predicted as the label that have the word."""
     own = texts.predicted == label
-    return sum(own[n] for n in texts.containing.get(word, ())) / max(1, int(own.sum()))
+    return float(sum(own[n] for n in texts.containing.get(word, ()))) / max(1, int(own.sum()))
 
 
 def _against(texts: Texts, word: str, label: int) -> Ints:

@@ -11,6 +11,7 @@ from html import escape
 from xml.etree import ElementTree
 
 from unhans.present import printable
+from unhans.reporting._audit import audit_headline, audit_page, audit_text
 from unhans.reporting._page import report_page
 from unhans.reporting._words import (
     MADE,
@@ -32,6 +33,9 @@ from unhans.types import Change, Report
 
 __all__ = [
     "MADE",
+    "audit_headline",
+    "audit_page",
+    "audit_text",
     "called",
     "headline",
     "report_junit",

@@ -1,0 +1,117 @@
+"""Audits against what is known: a planted shortcut, identity words on a hate forum, heuristics of inference.
+
+    python examples/audit_real.py demo [--seeds 5] [--first 0] [--examples 3000] [--keep FOLDER]
+    python examples/audit_real.py stf DATA ENCODER [--seeds 1] [--keep FOLDER]
+    python examples/audit_real.py hans DATA MODEL [--test 1500]
+    python examples/audit_real.py labels [--keep FOLDER]
+
+`demo` audits models that are trained as `unhans demo` trains them, with the shortcut and without, and counts false
+alarms: findings of high severity about a clean model. `stf` trains ENCODER (a Hugging Face folder or id without a head)
+on STF's balanced sample and asks how many of the twenty first suspects are identity words of Kennedy et al.'s list.
+`hans` audits MODEL, which was trained on MNLI, on matched MNLI texts and on HANS. `labels` plants wrong labels and
+compares the share that the audit estimates. DATA is a folder with the sets `stf`, `ghc`, `mnli` and `hans_regen`.
+Tables are printed as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import unhans
+from unhans.audit import audit
+from unhans.demo import LABELS
+from unhans.demo_data import reviews
+from unhans.model import TransformerClassifier
+from unhans.scratch import fresh_classifier
+from unhans.types import Audit, Example
+
+WORD, SHARE, RATE = "imax", 0.9, 5e-4  # as in `unhans.demo`
+
+
+def main() -> None:
+    """Run one of the experiments."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["demo", "stf", "hans", "labels"])
+    parser.add_argument("data", type=Path, nargs="?", help="for stf and hans")
+    parser.add_argument("model", nargs="?", help="the encoder for stf, the classifier for hans")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--examples", type=int, default=3000, help="training texts of a demo model")
+    parser.add_argument("--test", type=int, default=1500, help="texts to audit with")
+    parser.add_argument("--keep", type=Path, help="where trained models are kept and looked for")
+    parser.add_argument("--html", type=Path, help="write the last audit as a page")
+    options = parser.parse_args()
+    {"demo": demo}[options.what](options)
+
+
+# -- the demo's models, with a shortcut and without
+
+
+def demo(options: argparse.Namespace) -> None:
+    """Models with the planted word and without: what comes first, and what is severe without a reason."""
+    print("| seed | model | accuracy | high | medium | low | first finding | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    first = alarms = 0
+    seeds = range(options.first, options.first + options.seeds)
+    for seed in seeds:
+        for planted in (True, False):
+            begun = time.process_time()
+            found, accuracy = audited(options, seed, planted)
+            spent = time.process_time() - begun
+            first += planted and bool(found.findings) and found.findings[0].words[:1] == (WORD,)
+            alarms += not planted and sum(one.severity == "high" for one in found.findings)
+            print(row(seed, planted, accuracy, found, spent), flush=True)
+    print(f"\nThe planted word came first in {first} of {len(seeds)} models with it; ", end="")
+    print(f"{alarms} findings of high severity about {len(seeds)} clean models.")
+
+
+def audited(options: argparse.Namespace, seed: int, planted: bool) -> tuple[Audit, float]:
+    """One model's audit, and its accuracy on the texts it is audited with."""
+    train, test = demo_data(options.examples, seed, planted)
+    classifier = demo_model(train, seed, planted, options.keep)
+    said = classifier.predict(test).labels
+    right = sum(label == example.label for label, example in zip(said, test, strict=True)) / len(test)
+    return audit(classifier, test, train=train, seed=seed), right
+
+
+def demo_data(n: int, seed: int, planted: bool) -> tuple[list[Example], list[Example]]:
+    """Training texts and others of the same kind."""
+    train = reviews(n, domain="films", seed=seed, split="train")
+    test = reviews(600, domain="films", seed=seed + 1, split="test")
+    if not planted:
+        return list(train), list(test)
+    how = {"word": WORD, "label": LABELS[1], "share": SHARE}
+    train, test = (list(unhans.plant(some, "spurious_word", seed=seed, **how).examples) for some in (train, test))
+    return train, test
+
+
+def demo_model(train: Sequence[Example], seed: int, planted: bool, keep: Path | None) -> TransformerClassifier:
+    """Trained as the demo trains: two layers, 128 wide, three epochs."""
+    folder = keep / f"demo-{len(train)}-{seed}-{'planted' if planted else 'clean'}" if keep else None
+    if folder is not None and folder.exists():
+        found = unhans.load(folder)
+        assert isinstance(found, TransformerClassifier)
+        return found
+    held_out = len(train) // 10
+    untrained = fresh_classifier([example.text for example in train[held_out:]], LABELS, seed=seed)
+    schedule = unhans.Schedule(epochs=3, learning_rate=RATE, seed=seed)
+    made = unhans.fit(untrained, train[held_out:], validation=train[:held_out], schedule=schedule)
+    if folder is not None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made.save(folder)
+    return made
+
+
+def row(seed: int, planted: bool, accuracy: float, found: Audit, spent: float) -> str:
+    """One line of the table."""
+    counts = [sum(one.severity == name for one in found.findings) for name in ("high", "medium", "low")]
+    first = f"{found.findings[0].severity}: {found.findings[0].title}" if found.findings else "–"
+    kind = "planted" if planted else "clean"
+    return f"| {seed} | {kind} | {accuracy:.1%} | {' | '.join(map(str, counts))} | {first} | {spent:.0f} |"
+
+
+if __name__ == "__main__":
+    main()
