@@ -56,13 +56,19 @@ def test_an_audit_is_seen_as_far_as_it_has_come_with_its_job(site: Site, records
 
 
 def test_a_hostile_finding_is_told_as_it_is_and_downloads_are_downloads(site: Site, records: Records) -> None:
-    made = audit(finding("leaks", HOSTILE, words=[HOSTILE], says=HOSTILE, next=HOSTILE), revision=site.revision)
+    some = [records.table.at(2).id, HOSTILE]
+    told = {"words": [HOSTILE], "says": HOSTILE, "next": HOSTILE, "examples": some}
+    made = audit(finding("leaks", HOSTILE, **told), revision=site.revision)
     id_ = keep(records, made)
     (one,) = get(site, "amy", f"audits/{id_}/findings")["items"]
     assert one["finding"]["title"] == HOSTILE
     answer = site.ask("amy", "GET", f"{P}/audits/{id_}/audit.json")
     assert "attachment" in answer.headers["content-disposition"]
     assert from_json(Audit, answer.content) == made
+    answer = site.ask("amy", "GET", f"{P}/audits/{id_}/page.html")
+    assert "attachment" in answer.headers["content-disposition"]
+    assert ("<img src=x" in answer.text, "&lt;img src=x" in answer.text) == (False, True)
+    assert records.table.at(2).text in answer.text
 
 
 def test_what_became_of_findings_is_told(site: Site, records: Records) -> None:
@@ -99,6 +105,7 @@ def test_what_the_lab_found_warns_of_methods(site: Site, records: Records) -> No
         ("audits/0123456789abcdef/changes", {}, 422),
         ("audits/0123456789abcdef/changes", {"since": "0123456789abcdef"}, 404),
         ("audits/0123456789abcdef/audit.json", {}, 404),
+        ("audits/0123456789abcdef/page.html", {}, 404),
         ("lab", {"revision": "r99"}, 404),
         ("verdicts", {"revision": "r99"}, 404),
         ("verdicts", {"author": "ann"}, 422),
@@ -296,7 +303,15 @@ def test_audits_are_for_managers_where_the_words_come_first(words_first: Site, r
     site = words_first
     id_ = keep(records, audit(finding(), revision=site.revision))
     records.lab_table.keep(lab(site.revision), by="amy")
-    told = ["audits", "audit", f"audits/{id_}", f"audits/{id_}/findings", f"audits/{id_}/audit.json", "lab"]
+    told = [
+        "audits",
+        "audit",
+        f"audits/{id_}",
+        f"audits/{id_}/findings",
+        f"audits/{id_}/audit.json",
+        f"audits/{id_}/page.html",
+        "lab",
+    ]
     for path in told:
         assert site.ask("amy", "GET", f"{P}/{path}").status_code == 200
         refused = site.ask("ann", "GET", f"{P}/{path}")

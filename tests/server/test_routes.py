@@ -228,6 +228,7 @@ ROUTES: dict[tuple[str, str], tuple[tuple[int, ...], Asked]] = {
     ("GET", f"{P}/audits/{{id}}"): (MEMBER, an_audit),
     ("GET", f"{P}/audits/{{id}}/findings"): (MEMBER, an_audit),
     ("GET", f"{P}/audits/{{id}}/changes"): (MEMBER, two_audits),
+    ("GET", f"{P}/audits/{{id}}/page.html"): (MEMBER, an_audit),
     ("GET", f"{P}/audits/{{id}}/audit.json"): (MEMBER, an_audit),
     ("GET", f"{P}/lab"): (MEMBER, nothing),
     ("POST", f"{P}/lab"): (MANAGER, with_json()),

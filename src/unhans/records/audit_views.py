@@ -149,10 +149,10 @@ class AuditViews:
 
     def _finding_views(self, found: Sequence[Finding]) -> tuple[FindingView, ...]:
         shown = found[:_COMPARED]
-        named = [id_ for one in shown for id_ in _named(one)]
+        named = [id_ for one in shown for id_ in named_by(one)]
         places = self._records.table.places(named)
         return tuple(
-            FindingView(one.id, one, {id_: places[id_] for id_ in _named(one) if id_ in places}) for one in shown
+            FindingView(one.id, one, {id_: places[id_] for id_ in named_by(one) if id_ in places}) for one in shown
         )
 
     # -- the lab
@@ -216,7 +216,7 @@ def _worst(facts: AuditFacts) -> Severity | None:
     return "medium" if facts.medium else "low" if facts.low else None
 
 
-def _named(finding: Finding) -> list[str]:
+def named_by(finding: Finding) -> list[str]:
     """Ids of all examples that a finding names."""
     return list(dict.fromkeys((*finding.examples, *(one.example for one in finding.variants))))
 

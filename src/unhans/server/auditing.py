@@ -15,7 +15,8 @@ from fastapi.responses import StreamingResponse
 
 from unhans.errors import BadOption, NotAllowed, NotFound
 from unhans.jobs import Job
-from unhans.records.audit_views import AuditViews
+from unhans.records.audit_views import AuditViews, named_by
+from unhans.reporting import audit_page
 from unhans.server.fixing import check_options
 from unhans.server.identity import Here, Manager, Member, Room, Seat
 from unhans.server.projects import attachment
@@ -98,6 +99,18 @@ def findings(id: Id, query: Annotated[FindingQuery, Query()], seat: Member) -> F
 def changes(id: Id, since: Annotated[AuditId, Query()], seat: Member) -> AuditChange:
     """What of another audit's findings is gone in this one, what is new, and what stayed."""
     return _seen(seat).changes(since, id)
+
+
+@router.get("/audits/{id}/page.html", response_class=StreamingResponse)
+def page(id: Id, seat: Member) -> StreamingResponse:
+    """An audit as a page that opens without a network."""
+    view, found = _seen(seat).audit(id), seat.records.audit_table.one(id).audit
+    named = seat.records.table.find([id_ for one in found.findings for id_ in named_by(one)])
+    texts = {id_: example for id_, (_, example) in named.items()}
+    title = f"{seat.records.name}: audit of {view.row.name or view.row.revision}"
+    return attachment(
+        iter([audit_page(found, title, texts)]), f"audit-{view.row.name or id}.html", "text/html; charset=utf-8"
+    )
 
 
 @router.get("/audits/{id}/audit.json", response_class=StreamingResponse)
