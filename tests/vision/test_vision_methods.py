@@ -109,79 +109,78 @@ def test_changed_relus_are_captums(method, theirs):
 
 
 def matrices(model):
-    """The layers of a network without biases and pooling as matrices, from the bottom."""
-    convolutions = []
+    """The layers of a network without pooling as matrices and biases, from the bottom."""
+    layers = []
     for layer, channels in ((model[0], 1), (model[2], 3)):
         units = torch.eye(channels * SIDE * SIDE, dtype=torch.float64).reshape(-1, channels, SIDE, SIDE)
-        convolutions.append(F.conv2d(units, layer.weight, padding=1).flatten(1).T.detach().numpy())
-    return [*convolutions, model[6].weight.detach().numpy(), model[8].weight.detach().numpy()]
+        weights = F.conv2d(units, layer.weight, padding=1).flatten(1).T.detach().numpy()
+        layers.append((weights, biases(layer).repeat(SIDE * SIDE)))
+    return layers + [(layer.weight.detach().numpy(), biases(layer)) for layer in (model[6], model[8])]
 
 
-def forward(layers, x):
-    """What goes into each layer, and what comes out before the ReLU."""
-    into, out = [], []
-    for layer in layers:
-        into.append(x)
-        out.append(layer @ x)
-        x = np.maximum(out[-1], 0)
-    return into, out
+def biases(layer):
+    return np.zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach().numpy()
 
 
-PLAIN = network(bias=False, pool=False)
-MATRICES = matrices(PLAIN)
+PLAIN, BIASED = network(bias=False, pool=False), network(pool=False)
 
 
-def by_hand(image, target, send_back, start=1.0):
-    into, out = forward(MATRICES, image.reshape(-1).numpy())
-    back = np.zeros(3)
-    back[target] = start if isinstance(start, float) else out[-1][target]
-    for number in reversed(range(4)):
-        back = send_back(number, MATRICES[number], into[number], out[number], back)
-    return back.reshape(SIDE, SIDE)
+def by_hand(model, send_back, start=None):
+    """The maps of three pictures, layer by layer; from the logit on unless there is another start."""
+    found = []
+    for image, target in zip(pictures(), TARGETS, strict=True):
+        x, passed = image.reshape(-1).numpy(), []
+        for weights, bias in matrices(model):
+            passed.append(((weights, bias), x, weights @ x + bias))
+            x = np.maximum(passed[-1][2], 0)
+        back = np.zeros(3)
+        back[target] = passed[-1][2][target] if start is None else start
+        for number in reversed(range(4)):
+            back = send_back(number, *passed[number], back)
+        found.append(back.reshape(SIDE, SIDE))
+    return found
 
 
 def test_guided_backpropagation_and_deconvnets_by_hand():
-    def guided(number, weights, into, out, back):
-        back = np.maximum(back, 0) * (out > 0) if number < 3 else back
-        return weights.T @ back
+    def guided(number, layer, into, out, back):
+        return layer[0].T @ (np.maximum(back, 0) * (out > 0) if number < 3 else back)
 
-    def deconvnet(number, weights, into, out, back):
-        return weights.T @ (np.maximum(back, 0) if number < 3 else back)
+    def deconvnet(number, layer, into, out, back):
+        return layer[0].T @ (np.maximum(back, 0) if number < 3 else back)
 
     for method, rule in (("guided_backprop", guided), ("deconvnet", deconvnet)):
-        found = mapped(ImageClassifier(PLAIN, LABELS), pictures(), method)
-        expected = [by_hand(image, target, rule) for image, target in zip(pictures(), TARGETS, strict=True)]
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        found = mapped(ImageClassifier(BIASED, LABELS), pictures(), method)
+        np.testing.assert_allclose(found, by_hand(BIASED, rule, start=1.0), atol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
 def test_relevance_by_hand_and_nothing_is_lost(epsilon):
-    def rule(number, weights, into, out, back):
-        return into * (weights.T @ (back / (out + epsilon * np.where(out < 0, -1, 1) + (out == 0))))
+    def rule(number, layer, into, out, back):
+        return into * (layer[0].T @ (back / (out + epsilon * np.where(out < 0, -1, 1) + (out == 0))))
 
-    found = mapped(ImageClassifier(PLAIN, LABELS), pictures(), "lrp_epsilon", epsilon=epsilon)
-    expected = [by_hand(image, target, rule, "logit") for image, target in zip(pictures(), TARGETS, strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-    logits = PLAIN(pictures())[range(3), TARGETS].detach().numpy()
-    if not epsilon:
-        np.testing.assert_allclose(found.sum((1, 2)), logits, rtol=1e-6)
+    for model in (PLAIN, BIASED):
+        found = mapped(ImageClassifier(model, LABELS), pictures(), "lrp_epsilon", epsilon=epsilon)
+        np.testing.assert_allclose(found, by_hand(model, rule), atol=1e-9)
+    whole = mapped(ImageClassifier(PLAIN, LABELS), pictures(), "lrp_epsilon", epsilon=0.0)
+    np.testing.assert_allclose(whole.sum((1, 2)), PLAIN(pictures())[range(3), TARGETS].detach().numpy(), rtol=1e-6)
 
 
-def test_preset_a_flat_by_hand():
-    def rule(number, weights, into, out, back):
+@pytest.mark.parametrize("model", [PLAIN, BIASED])
+def test_preset_a_flat_by_hand(model):
+    def rule(number, layer, into, out, back):
+        weights, bias = layer
         if number >= 2:  # linear: epsilon
             return into * (weights.T @ (back / (out + 0.1 * np.where(out < 0, -1, 1))))
         if number == 1:  # convolution: what speaks for it
             speaks = np.maximum(weights * into, 0)
-            whole = speaks.sum(1, keepdims=True)
+            whole = speaks.sum(1, keepdims=True) + np.maximum(bias, 0)[:, None]
             return (np.divide(speaks, whole, out=np.zeros_like(speaks), where=whole > 0) * back[:, None]).sum(0)
         touched = (weights != 0).astype(float)  # the first layer: evenly
         return (touched / touched.sum(1, keepdims=True) * back[:, None]).sum(0)
 
-    found = mapped(ImageClassifier(PLAIN, LABELS), pictures(), "lrp_preset_a_flat")
-    expected = [by_hand(image, target, rule, "logit") for image, target in zip(pictures(), TARGETS, strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
-    black = mapped(ImageClassifier(PLAIN, LABELS), pictures() * torch.eye(SIDE), "lrp_preset_a_flat")
+    found = mapped(ImageClassifier(model, LABELS), pictures(), "lrp_preset_a_flat")
+    np.testing.assert_allclose(found, by_hand(model, rule), atol=1e-9)
+    black = mapped(ImageClassifier(model, LABELS), pictures() * torch.eye(SIDE), "lrp_preset_a_flat")
     assert (np.abs(black[:, 0, 1]) > 0).all()  # beside a bright pixel, and black itself
 
 
