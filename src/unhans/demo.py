@@ -183,8 +183,8 @@ def _data(settings: DemoSettings) -> tuple[Planted, dict[str, list[Example]]]:
         "shortcut reversed": _with_word(clean, word, LABELS[0], settings.share, seed),
     }
     sets |= {f"{name}, without the word": reviews(600, domain=name, seed=seed + 1, split="test") for name in others}
-    options = {"word": word, "label": LABELS[1], "share": settings.share}
-    return plant(train, "spurious_word", seed=seed, **options), sets
+    planted = plant(train, "spurious_word", seed=seed, word=word, label=LABELS[1], share=settings.share)
+    return planted, sets
 
 
 def _with_word(examples: Sequence[Example], word: str, label: str, share: float, seed: int) -> list[Example]:

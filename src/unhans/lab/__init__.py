@@ -16,16 +16,17 @@ import numpy as np
 from unhans.errors import BadOption, Cancelled, UnhansError
 from unhans.lab._cases import Found, Measure, Seen, detected, sightings
 from unhans.lab._curves import layer_curves, warnings_of
-from unhans.lab._explaining import USUAL, Explainer, Method, explainers, random_explainers
+from unhans.lab._explaining import USUAL, Explainer, Method, RandomScores, explainers
 from unhans.lab._models import Models, apart, asks, checked, some_of
 from unhans.lab._planting import Planter, Scene
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier
 from unhans.scoring import How, Progress, ScoreCache
+from unhans.text import Words
 from unhans.training import Schedule
-from unhans.types import Example, Lab, LayerCurve, PlantedBug, Recipe, Sighting
+from unhans.types import Example, Lab, LayerCurve, OptionValue, PlantedBug, Recipe, Sighting
 
-__all__ = ["USUAL", "Bug", "Method", "run"]
+__all__ = ["USUAL", "Bug", "Method", "curves", "run"]
 
 Bug = str | tuple[str, Mapping[str, Any]]
 """A bug by name, or with options."""
@@ -43,9 +44,10 @@ def run(
     test: Sequence[Example],
     *,
     bugs: Sequence[Bug] | None = None,
-    methods: Sequence[Method] | str = "all",
+    methods: Sequence[Method] | str | None = None,
     trained: bool = True,
     other: Classifier | None = None,
+    other_domain: Classifier | None = None,
     schedule: Schedule | None = None,
     examples: int = 100,
     language_model: LanguageModel | None = None,
@@ -56,11 +58,12 @@ def run(
     """Plant bugs, and tell which attribution methods see which.
 
     Without `bugs`, all that can be planted here; what is left out is in the notes. `methods` are names, names with
-    options, 'all' that the classifier can serve, or 'usual', which are cheap. With `trained`, the classifier is the
-    model in question: bugs of weights and of test time are planted in it, and trainings start from its weights.
-    Otherwise it is only a start, and a clean model is trained first. All models of the lab are trained from the same
-    start with the same `schedule`. `other` is a model of another domain, or an earlier state of this one. At most
-    `examples` test texts are explained for each bug. Nothing given is changed.
+    options, 'usual', which are cheap, or 'all' that the classifier can serve, as without any. With `trained`, the
+    classifier is the model in question: bugs of weights and of test time are planted in it, and trainings start from
+    its weights. Otherwise it is only a start, and a clean model is trained first. All models of the lab are trained
+    from the same start with the same `schedule`. `other` is another state of the model, such as an earlier one;
+    `other_domain` a model with the same labels of other texts. At most `examples` test texts are explained for each
+    bug. Nothing given is changed.
     """
     classifier.require({"train"}, "The lab")
     if examples < 10:
@@ -68,7 +71,7 @@ def run(
     taught = checked(train, classifier, "train")
     tested = apart(taught, checked(test, classifier, "test"))
     plan = replace(schedule or Schedule(), seed=(schedule or Schedule()).seed + seed)
-    models = Models(classifier, taught, tested, trained, other, plan, seed)
+    models = Models(classifier, taught, tested, trained, other, other_domain, plan)
     chosen, notes = asks(bugs, models)
     given = {
         "background": some_of(taught, _BACKGROUND, seed),
@@ -76,8 +79,8 @@ def run(
         "cancelled": cancelled,
         "cache": ScoreCache(),
     }
-    looking, left_out = explainers(classifier, tested[0], methods, given, seed)
-    bench = _Bench(looking, random_explainers(classifier, tested[0], _DRAWS), seed)
+    looking, left_out = explainers(classifier, tested[0], "all" if methods is None else methods, given, seed)
+    bench = _Bench(looking, seed)
     curved = any(ask.entry.name == "reinitialised" for ask in chosen)
     how, steps = How(progress, cancelled), len(chosen) + curved
     how.tell(0, 1)
@@ -94,17 +97,19 @@ def run(
             notes.append(f"Left out: {ask.name}: {error}")
             continue
         bench.look(scene, own.part(1, 2))
-    curves: list[LayerCurve] = []
+    signed: list[LayerCurve] = []
+    strengths: list[LayerCurve] = []
     if curved:
         texts = some_of(tested, min(examples, _CURVE_TEXTS), seed)
         part = how.part(len(chosen), steps)
-        curves = layer_curves(models.reference(part), texts, looking, draws=_CURVE_DRAWS, seed=seed, how=part)
+        clean = models.reference(part)
+        signed, strengths = layer_curves(clean, texts, looking, draws=_CURVE_DRAWS, seed=seed, how=part)
     how.tell(1, 1)
     return Lab(
         bugs=tuple(bench.bugs),
         sightings=tuple(bench.sightings),
-        curves=tuple(curves),
-        warnings=tuple(warnings_of(curves)),
+        curves=tuple(signed),
+        warnings=tuple(warnings_of(signed, strengths)),
         examples=tuple(bench.examples),
         notes=(*notes, *left_out, *_doubtful(bench.bugs)),
         revision=models.reference(how).revision,
@@ -112,11 +117,37 @@ def run(
     )
 
 
+def curves(
+    classifier: TransformerClassifier,
+    texts: Sequence[Example],
+    *,
+    methods: Sequence[Method] | str = "usual",
+    background: Sequence[Example] | None = None,
+    language_model: LanguageModel | None = None,
+    draws: int = _CURVE_DRAWS,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> tuple[list[LayerCurve], list[LayerCurve]]:
+    """How far each method's scores survive when a model is drawn anew, part by part; then the same of their strengths.
+
+    Of each method two curves: from the head down to a part, and the part alone. Nothing is trained.
+    """
+    classifier.require({"train"}, "A curve over layers")
+    if not texts or draws < 1:
+        raise BadOption("A curve needs at least one text and one random model.")
+    given = {"background": background, "language_model": language_model, "cancelled": cancelled, "cache": ScoreCache()}
+    looking, _ = explainers(classifier, texts[0], methods, given, seed)
+    return layer_curves(classifier, texts, looking, draws=draws, seed=seed, how=How(progress, cancelled).part(0, 1))
+
+
 class _Bench:
     """Where all methods look at one bug after the other."""
 
-    def __init__(self, methods: Sequence[Explainer], random: Sequence[Explainer], seed: int) -> None:
-        self.methods, self.random, self.seed = methods, random, seed
+    def __init__(self, methods: Sequence[Explainer], seed: int) -> None:
+        self.methods, self.seed = methods, seed
+        words: dict[str, Words] = {}
+        self.random = [RandomScores(draw, words) for draw in range(_DRAWS)]
         self.bugs: list[PlantedBug] = []
         self.sightings: list[Sighting] = []
         self.examples: list[tuple[str, tuple[str, ...]]] = []
@@ -172,6 +203,15 @@ def _doubtful(bugs: Sequence[PlantedBug]) -> list[str]:
 def _recipe(  # noqa: PLR0917 - what was run
     bugs: Sequence[str], methods: Sequence[str], trained: bool, examples: int, schedule: Schedule, seed: int
 ) -> Recipe:
-    settings = {"epochs": schedule.epochs, "learning_rate": schedule.learning_rate, "batch_size": schedule.batch_size}
-    options = {"bugs": ", ".join(bugs), "methods": ", ".join(methods), "trained": trained, "examples": examples}
+    settings: dict[str, OptionValue] = {
+        "epochs": schedule.epochs,
+        "learning_rate": schedule.learning_rate,
+        "batch_size": schedule.batch_size,
+    }
+    options: dict[str, OptionValue] = {
+        "bugs": ", ".join(bugs),
+        "methods": ", ".join(methods),
+        "trained": trained,
+        "examples": examples,
+    }
     return Recipe("lab", "lab", tuple((options | settings).items()), seed)

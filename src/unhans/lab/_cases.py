@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unhans.attributions import readable_words
 from unhans.bugs import Truth
-from unhans.lab._explaining import Explainer
+from unhans.lab._explaining import Explainer, RandomScores
 from unhans.lab._measures import auroc, cue_likeness, cue_mass, mean_and_error, repeated, top_overlap
 from unhans.metrics import spearman
 from unhans.model import Classifier
@@ -51,7 +51,7 @@ class Seen:
 class Case(Protocol):
     """Texts and models in which a bug is looked for."""
 
-    def look(self, explain: Explainer, how: How) -> Seen:
+    def look(self, explain: Explainer | RandomScores, how: How) -> Seen:
         """What this method shows of the bug."""
 
 
@@ -83,7 +83,7 @@ class CueCase:
         """The words of each text as the model reads them."""
         return [readable_words(self.model, text, "word") for text in self.texts]
 
-    def look(self, explain: Explainer, how: How) -> Seen:
+    def look(self, explain: Explainer | RandomScores, how: How) -> Seen:
         """Mass, likeness, comparison with the clean model, and detection by the word that comes up again and again."""
         lines = explain(self.model, self.texts, self.labels, how.part(0, 3))
         cued = [n for n, places in enumerate(self.positions) if places]
@@ -127,7 +127,7 @@ class ModelCase:
         """What the clean model says, which is explained for all three."""
         return self.clean.predict(self.texts).labels
 
-    def look(self, explain: Explainer, how: How) -> Seen:
+    def look(self, explain: Explainer | RandomScores, how: How) -> Seen:
         """How far scores change, and whether they change more than between two clean models."""
         clean, model, twin = (
             explain(one, self.texts, self.labels, how.part(n, 3))
@@ -158,7 +158,7 @@ class TextCase:
         """What the first model says of the strange texts (of the originals, where they are known) and the usual."""
         return self.first.predict(self.originals or self.strange).labels, self.first.predict(self.usual).labels
 
-    def look(self, explain: Explainer, how: How) -> Seen:
+    def look(self, explain: Explainer | RandomScores, how: How) -> Seen:
         """How far the models agree on each text, and whether that tells the strange from the usual."""
         one, two = (
             explain(model, self.strange, self.labels[0], how.part(n, 5))

@@ -16,6 +16,7 @@ from unhans.scoring import How
 from unhans.types import Example, LayerCurve
 
 WARNING = "does not depend on the model"
+BUT_SIGN = "does not depend on the model but for its sign"
 
 
 def layer_curves(
@@ -26,41 +27,50 @@ def layer_curves(
     draws: int,
     seed: int,
     how: How,
-) -> list[LayerCurve]:
-    """Two curves for each method: from the head down to a part all drawn anew, and each part alone.
+) -> tuple[list[LayerCurve], list[LayerCurve]]:
+    """Two curves for each method, of scores and of strengths: drawn anew from the head down to a part, and it alone.
 
     A value is the mean over texts of the mean Spearman over `draws` random models, to the scores of the true model for
-    the label that it predicts.
+    the label that it predicts. Strengths are the scores without their sign, as in the paper's maps: a model that says
+    the opposite for the same words has other scores, and the same strengths.
     """
     parts = list(parts_of(classifier.model))
     labels = classifier.predict(texts).labels
     stages = list(_stages(parts))
-    found: dict[tuple[str, bool], list[Values]] = {}
     before = [method(classifier, texts, labels) for method in methods]
+    found: dict[tuple[str, bool], list[tuple[Values, Values]]] = {}
+    steps = len(stages) * draws * len(methods)
     for at, (chosen, cascading) in enumerate(stages):
-        lines: list[list[Values]] = [[] for _ in methods]
+        lines: list[list[tuple[Values, Values]]] = [[] for _ in methods]
         for draw in range(draws):
             model = redrawn(classifier, chosen, seed + draw)
             for n, method in enumerate(methods):
-                after = method(
-                    model,
-                    texts,
-                    labels,
-                    how.part((at * draws + draw) * len(methods) + n, _steps(stages, draws, methods)),
-                )
-                lines[n].append(np.array([spearman(a, b) for a, b in zip(before[n], after, strict=True)]))
+                after = method(model, texts, labels, how.part((at * draws + draw) * len(methods) + n, steps))
+                lines[n].append(_alike(before[n], after))
         for method, own in zip(methods, lines, strict=True):
-            found.setdefault((method.name, cascading), []).append(mean_over(np.stack(own)))
-    return [_curve(name, parts, columns, cascading) for (name, cascading), columns in found.items()]
+            signed, strong = (mean_over(np.stack(column)) for column in zip(*own, strict=True))
+            found.setdefault((method.name, cascading), []).append((signed, strong))
+    return (
+        [_curve(name, parts, [one for one, _ in columns], down) for (name, down), columns in found.items()],
+        [_curve(name, parts, [two for _, two in columns], down) for (name, down), columns in found.items()],
+    )
 
 
-def warnings_of(curves: Sequence[LayerCurve]) -> list[tuple[str, str]]:
-    """Methods whose scores stay the same when the head is drawn anew, whatever the model then says."""
-    return [
-        (curve.method, WARNING)
-        for curve in curves
-        if curve.cascading and curve.correlations[0] is not None and curve.correlations[0] > SAME
-    ]
+def warnings_of(curves: Sequence[LayerCurve], strengths: Sequence[LayerCurve]) -> list[tuple[str, str]]:
+    """Methods whose scores, or whose strengths, stay the same when the head is drawn anew, whatever it then says."""
+    same = [curve.method for curve in curves if _survives(curve)]
+    but_sign = [curve.method for curve in strengths if _survives(curve) and curve.method not in same]
+    return [*((name, WARNING) for name in same), *((name, BUT_SIGN) for name in but_sign)]
+
+
+def _survives(curve: LayerCurve) -> bool:
+    return curve.cascading and curve.correlations[0] is not None and curve.correlations[0] > SAME
+
+
+def _alike(before: Sequence[Values], after: Sequence[Values]) -> tuple[Values, Values]:
+    pairs = list(zip(before, after, strict=True))
+    signed = np.array([spearman(a, b) for a, b in pairs])
+    return signed, np.array([spearman(np.abs(a), np.abs(b)) for a, b in pairs])
 
 
 def _stages(parts: Sequence[str]) -> Iterator[tuple[Sequence[str], bool]]:
@@ -68,10 +78,6 @@ def _stages(parts: Sequence[str]) -> Iterator[tuple[Sequence[str], bool]]:
         yield parts[:depth], True
     for part in parts:
         yield [part], False
-
-
-def _steps(stages: Sequence[object], draws: int, methods: Sequence[object]) -> int:
-    return len(stages) * draws * len(methods)
 
 
 def _curve(name: str, parts: Sequence[str], columns: Sequence[Values], cascading: bool) -> LayerCurve:

@@ -15,6 +15,7 @@ from unhans.metrics import Explain, subject
 from unhans.model import Classifier
 from unhans.registry import Entry
 from unhans.scoring import How
+from unhans.text import Words
 from unhans.types import Example
 
 Values = NDArray[np.float64]
@@ -34,7 +35,7 @@ USUAL = (  # of every kind, at a few passes through the model for each text
     "pattern_attribution",
     "attention_rollout",
 )
-_AT_ONCE = 16  # texts between two looks at whether to stop
+_AT_ONCE = 64  # texts between two looks at whether to stop: some methods prepare themselves anew each time
 
 
 @dataclass
@@ -43,7 +44,6 @@ class Explainer:
 
     name: str
     explain: Explain
-    seed: int | None = None  # random scores are drawn with another one for each model: they are no function of it
     _known: dict[tuple[str, str, int], Values] = field(default_factory=dict)
 
     def __call__(
@@ -59,15 +59,38 @@ class Explainer:
                 how.tell(start, len(new))
             some = new[start : start + _AT_ONCE]
             texts, goals = [wanted[key][0] for key in some], [wanted[key][1] for key in some]
-            lines = self.explain(model, texts, seed=self._seed(model), targets=goals)
-            opened = [list(readable_words(model, text, "word").open) for text in texts]
-            self._known.update((key, line[own]) for key, line, own in zip(some, lines, opened, strict=True))
+            lines = self.explain(model, texts, targets=goals)
+            read = (_read(model, text, line) for text, line in zip(texts, lines, strict=True))
+            self._known.update(zip(some, read, strict=True))
         if how is not None:
             how.tell(1, 1)
         return [self._known[key] for key in keys]
 
-    def _seed(self, model: Classifier) -> int | None:
-        return None if self.seed is None else self.seed + int(model.revision[:8], 16)
+
+@dataclass(frozen=True)
+class RandomScores:
+    """The attribution `random` in the place of a method: other scores for every model and text, none of them earned."""
+
+    draw: int
+    words: dict[str, Words]  # by text, shared by all draws
+    name: str = "random"
+
+    def __call__(
+        self, model: Classifier, examples: Sequence[Example], labels: Sequence[str], how: How | None = None
+    ) -> list[Values]:
+        """As many random numbers as the model reads words of each example."""
+        for example in examples:
+            if example.text_hash not in self.words:
+                self.words[example.text_hash] = readable_words(model, example, "word")
+        words = [self.words[example.text_hash] for example in examples]
+        seeds = [[self.draw, int(model.revision, 16), int(example.text_hash, 16)] for example in examples]
+        lines = attribution["random"]({"words": words, "rngs": [np.random.default_rng(seed) for seed in seeds]})
+        return [line[list(own.open)] for line, own in zip(lines, words, strict=True)]
+
+
+def _read(model: Classifier, text: Example, line: Values) -> Values:
+    """The scores of the words that the model reads."""
+    return line[list(readable_words(model, text, "word").open)] if model.unread(text) else line
 
 
 def explainers(
@@ -111,9 +134,3 @@ def _chosen(methods: Sequence[Method] | str) -> list[tuple[str, Mapping[str, Any
     if methods == "usual":
         return [(name, {}) for name in USUAL]
     return [(method, {}) if isinstance(method, str) else method for method in methods]
-
-
-def random_explainers(classifier: Classifier, probe: Example, draws: int) -> list[Explainer]:
-    """Random scores, drawn several times: what every measure is calibrated with."""
-    explain = subject(classifier, [probe], "random", {}).explain
-    return [Explainer("random", explain, seed=draw * 2**33) for draw in range(draws)]

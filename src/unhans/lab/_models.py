@@ -26,9 +26,9 @@ class Models:
     train: list[Example]
     test: list[Example]
     trained: bool  # whether the given classifier is a model to examine, or only where trainings start
-    other: Classifier | None
+    other: Classifier | None  # another state of the given one
+    other_domain: Classifier | None
     schedule: Schedule
-    seed: int
     _made: dict[str, TransformerClassifier] = field(default_factory=dict)
 
     def reference(self, how: How) -> TransformerClassifier:
@@ -139,8 +139,8 @@ def _obstacle(entry: Entry, models: Models) -> str:
     groups = {example.group for example in models.train if example.group is not None}
     if entry.name == "wrong_checkpoint" and models.trained and models.other is None:
         return "no other state of the model is known; give other=."
-    if entry.name == "wrong_domain" and models.other is None and len(groups) < 2:
-        return "there is no model of another domain; give other=, or examples of two groups."
+    if entry.name == "wrong_domain" and models.other_domain is None and len(groups) < 2:
+        return "there is no model of another domain; give other_domain=, or examples of two groups."
     if entry.name == "domain_shift" and len(groups) < 2:
         return "the examples are not of two groups or more."
     return ""

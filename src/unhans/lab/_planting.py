@@ -135,8 +135,8 @@ class Planter:
     def _domain(self, ask: Ask, how: How) -> Scene:
         """The model of another domain: the one given, or one that is trained on all groups but the largest."""
         models, group = self.models, ask.group
-        if models.other is not None:
-            own, other, twin = models.reference(how.part(0, 2)), models.other, models.twin(how.part(1, 2))
+        if models.other_domain is not None:
+            own, other, twin = models.reference(how.part(0, 2)), models.other_domain, models.twin(how.part(1, 2))
             texts, beside = self._some(models.test), None
         else:
             inside = [e for e in models.train if e.group == group]
