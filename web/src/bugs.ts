@@ -262,12 +262,13 @@ export function rangeText(values: readonly number[]): string {
 
 export const cellText = (value: number): string => value.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
 
-/** A cell for screen readers, and for the tooltip. */
+/** What stands under the number of a cell if asked for. */
+export const errorText = ({ error, n }: Pick<Sighting, "error" | "n">): string => `${error === null ? "" : `± ${cellText(error)} `}n ${count(n)}`;
+
+/** A cell for screen readers, and for the tooltip. What is seen in the cell is in it word for word. */
 export function sightingText(one: Sighting): string {
-  const told = [`${plainName(one.method)}, ${plainName(one.bug)}: ${one.measure} ${cellText(one.value)}`];
-  if (one.error !== null) told.push(`standard error ${cellText(one.error)}`);
+  const told = [`${plainName(one.method)}, ${plainName(one.bug)}: ${one.measure} ${cellText(one.value)} ${errorText(one)}`];
   if (one.random !== null) told.push(`random ${cellText(one.random)}`);
-  told.push(plural(one.n, "example"));
   const sight = sightOf(one.sees);
   if (sight) told.push(sight.text);
   return told.join(", ");
@@ -292,6 +293,15 @@ export function bestOf(matrix: Matrix, by: By): { method: string; sees: number; 
     return { method, sees: cells.filter((one) => one.sees).length, of: cells.length };
   });
   return told.filter(({ of }) => of).sort((a, b) => b.sees / b.of - a.sees / a.of || b.of - a.of);
+}
+
+/** The same in a sentence. */
+export function bestText(best: readonly { method: string; sees: number; of: number }[]): string {
+  const [most, least] = [best[0], best.at(-1)];
+  if (!most || !least) return "";
+  const told = ({ sees, of }: { sees: number; of: number }): string => `${sees} of ${plural(of, "bug")}`;
+  if (most.sees * least.of === least.sees * most.of) return `By this measure ${best.length > 1 ? "all explanations see as many" : `${plainName(most.method)} sees`}: ${told(most)}.`;
+  return `By this measure ${plainName(most.method)} sees most: ${told(most)}. The least: ${plainName(least.method)}, ${told(least)}.`;
 }
 
 // -- curves over layers

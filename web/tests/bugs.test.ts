@@ -2,7 +2,7 @@ import { mount } from "@vue/test-utils";
 import { describe, expect, it, test } from "vitest";
 
 import { questionOfAnswer } from "../src/answers";
-import { bestOf, bugLookOf, bugQueryOf, clearness, columnKey, conditionText, countsText, curvesFigure, diffTexts, drawEvidence, evidenceText, inOrder, matrixOf, measuresOf, MOST_CURVES, movedText, numberText, rangeText, screenOf, showingOf, sightingText, storedVerdict, summaryOf, tookText, usualCurves, verdictBy, verdictLacks, warningsOf } from "../src/bugs";
+import { bestOf, bestText, bugLookOf, bugQueryOf, clearness, columnKey, conditionText, countsText, curvesFigure, diffTexts, drawEvidence, evidenceText, inOrder, matrixOf, measuresOf, MOST_CURVES, movedText, numberText, rangeText, screenOf, showingOf, sightingText, storedVerdict, summaryOf, tookText, usualCurves, verdictBy, verdictLacks, warningsOf } from "../src/bugs";
 import { SERIES } from "../src/figures";
 import { entryOn, saying } from "../src/judging";
 import type { Item } from "../src/outbox";
@@ -128,9 +128,12 @@ describe("the matrix", () => {
   });
   it("who sees most is counted without the control and without scores at random", () => {
     expect(bestOf(matrix, "attribution")).toEqual([{ method: "saliency", sees: 1, of: 2 }]);
+    expect(bestText([{ method: "lime", sees: 3, of: 4 }, { method: "lrp", sees: 0, of: 1 }])).toBe("By this measure lime sees most: 3 of 4 bugs. The least: lrp, 0 of 1 bug.");
+    expect(bestText([{ method: "lime", sees: 1, of: 4 }, { method: "lrp", sees: 1, of: 4 }])).toBe("By this measure all explanations see as many: 1 of 4 bugs.");
+    expect(bestText([])).toBe("");
   });
   it("a cell is told in full; so is the proof that a bug took", () => {
-    expect(sightingText(lab.sightings[0]!)).toBe("saliency, spurious word: detection 0.98, standard error 0.01, random 0.50, 100 examples, sees it");
+    expect(sightingText(lab.sightings[0]!)).toBe("saliency, spurious word: detection 0.98 ± 0.01 n 100, random 0.50, sees it");
     expect(tookText(lab.bugs[0]!)).toBe("0.97, without it 0.50");
     expect(tookText(lab.bugs[1]!)).toBe("");
     expect(showingOf(lab, "spurious_word")).toEqual(["e1"]);
