@@ -23,18 +23,14 @@ from unhans.errors import BadData
 from unhans.heuristics import has
 from unhans.model import Classifier
 from unhans.scoring import How
-from unhans.task import rank_words, suspects
 from unhans.text import Variant, Words, visible_form
-from unhans.types import Attributions, Example, Part
+from unhans.types import Example, Part
 from unhans.types import Variant as Changed
 
 _FEWEST = 5  # texts that a word must be in to be tried
-_SCREENED, _FEW_HOSTS = 500, 4  # words that are first put into a few texts each, to see which matter
 _HOSTS = 40  # clear texts that each word is put into
 _OWN = 40  # texts with the word, from which it is taken out
 _CONTROLS = 20  # comparable words
-_BY_EFFECT, _BY_SCORE = 15, 6  # candidates for each label: by that screening, by the model's explanations
-_MOST = 50  # candidates in all
 
 
 @dataclass(frozen=True)
@@ -147,74 +143,6 @@ class Texts:
         return [int(n) for n in np.random.default_rng([self.seed, 47, label]).permutation(clear)]
 
 
-def candidates(texts: Texts, explained: Attributions, *, ask: Ask, how: How) -> dict[str, tuple[int, float | None]]:
-    """Words to try, with the label that each speaks for and its excess over what the data explain, if it is known.
-
-    Those that matter most in a few texts, among the words that go with a label in the data; those that explanations
-    point at; and the suspects of the task's explanation.
-    """
-    labels = texts.classifier.labels
-    lists, excess = _screened(texts, ask, how.part(0, 2)), dict[str, float]()
-    known = [e for e in (*texts.examples, *texts.train) if e.label in labels]
-    for name in dict.fromkeys(one.label for one in explained):
-        rows = rank_words(explained, label=name, examples=known, min_count=3).words
-        for row in rows:
-            if row.z is not None and row.z > excess.get(row.word, -np.inf):
-                excess[row.word] = row.z
-        by_excess = sorted(rows, key=lambda row: -(row.z if row.z is not None else row.score))
-        by_total = sorted(rows, key=lambda row: -row.score * row.count)
-        lists += [[(row.word, labels.index(name)) for row in some[:_BY_SCORE]] for some in (by_total, by_excess)]
-    chosen = [e for e in texts.examples if e.id in {one.example for one in explained}]
-    told = how.part(1, 2)
-    worst = suspects(texts.classifier, chosen, explained, keep=_BY_EFFECT, progress=told.tell, cancelled=told.cancelled)
-    lists.append([(row.word, labels.index(row.label)) for row in worst.words])
-    return {word: (label, excess.get(word)) for word, label in _merged(texts, lists).items()}
-
-
-def _merged(texts: Texts, lists: Sequence[Sequence[tuple[str, int]]]) -> dict[str, int]:
-    """The first of every list, then the second, and so on, each word once."""
-    found: dict[str, int] = {}
-    most = min(_MOST, len(texts.vocabulary) // 2)  # the others are there to be compared with
-    for place in range(max(map(len, lists), default=0)):
-        for some in lists:
-            if place < len(some) and len(found) < most and some[place][0] in texts.vocabulary:
-                found.setdefault(*some[place])
-    return found
-
-
-def _screened(texts: Texts, ask: Ask, how: How) -> list[list[tuple[str, int]]]:
-    """For each label, the words that make it most probable, of those that go with it in the data."""
-    bound = _bound(texts)
-    questions = _Questions(texts)
-    hosts = {label: texts.hosts(label) for label in {label for _, label in bound}}
-    put = {word: questions.put(word, hosts[label], _FEW_HOSTS) for word, label in bound}
-    trial = _Trial(texts, questions, ask(questions.made, how))
-    effects = {word: trial.effect(put[word], label) for word, label in bound}
-    found = []
-    for number in sorted(hosts):
-        own = sorted((word for word, label in bound if label == number), key=lambda word: (-effects[word], word))
-        found.append([(word, number) for word in own[:_BY_EFFECT]])
-    return found
-
-
-def _bound(texts: Texts) -> list[tuple[str, int]]:
-    """The words that go with a label most surely in the data (z of two shares), each with its label."""
-    _, numbers = texts.labelled
-    base = np.bincount(numbers, minlength=len(texts.classifier.labels)) / max(1, len(numbers))
-    z: dict[tuple[str, int], float] = {}
-    for word, n in texts.vocabulary.items():
-        counts = texts.counts[word]
-        scores = {
-            label: (counts[label] - share * n) / np.sqrt(share * (1 - share) * n)
-            for label, share in enumerate(base)
-            if 0 < share < 1
-        }
-        if scores:
-            label = max(scores, key=scores.__getitem__)
-            z[word, label] = scores[label]
-    return sorted(z, key=lambda key: (-z[key], key))[:_SCREENED]
-
-
 def comparable(texts: Texts, tried: Iterable[str], rng: np.random.Generator) -> list[str]:
     """Words of about the frequency of those on trial that explanations did not point at."""
     names = set(tried)
@@ -225,7 +153,7 @@ def comparable(texts: Texts, tried: Iterable[str], rng: np.random.Generator) -> 
 
 
 @dataclass
-class _Questions:
+class Questions:
     """Changed texts, to be asked about all at once; each knows the example it was made of."""
 
     texts: Texts
@@ -316,14 +244,14 @@ def try_words(
     hosts = {label: texts.hosts(label) for label in labels}
     if not any(hosts.values()):
         raise BadData("The model says the same of all texts, so no word can be seen to matter.")
-    questions = _Questions(texts)
+    questions = Questions(texts)
     usual = {label: [questions.put(word, hosts[label]) for word in controls] for label in labels}
     put = {word: questions.put(word, hosts[label]) for word, (label, _) in words.items()}
     own = {word: _own(texts, word, label) for word, (label, _) in words.items()}
     fillers = {word: texts.written[str(rng.choice(controls))][0] for word in words}
     gone = {word: questions.change(word, "", own[word]) for word in words}
     other = {word: questions.change(word, fillers[word], own[word]) for word in words}
-    trial = _Trial(texts, questions, ask(questions.made, how))
+    trial = Trial(texts, questions, ask(questions.made, how))
     nulls = {label: [trial.turned(at, label).mean() for at in some if at] or [0.0] for label, some in usual.items()}
     found = []
     for word, (label, excess) in words.items():
@@ -352,11 +280,11 @@ def try_words(
 
 
 @dataclass(frozen=True)
-class _Trial:
+class Trial:
     """The answers, and what they say about each word."""
 
     texts: Texts
-    questions: _Questions
+    questions: Questions
     answers: Floats
 
     def _before(self, at: Sequence[int]) -> Floats:

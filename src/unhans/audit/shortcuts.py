@@ -8,13 +8,15 @@ from typing import Annotated
 import numpy as np
 
 from unhans.audit import Ask, Find, How, Outcome, check
+from unhans.audit._candidates import candidates
 from unhans.audit._rules import AGAINST, OVERRIDES, RELIANCE, SIGNIFICANT, mildest, worst
 from unhans.audit._statistics import Floats, Ints, difference, fewer, holm, percent, share, wilson
-from unhans.audit._words import Texts, Tried, candidates, try_words
+from unhans.audit._words import Texts, Tried, try_words
 from unhans.errors import BadOption
 from unhans.model import Classifier
 from unhans.types import Attributions, Evidence, Example, Finding, Severity
 
+_FEWEST = 5  # texts with a word under other labels that say something about it
 _RIVALS = 5  # the strongest other words, with which a word's effect is compared
 
 
@@ -101,7 +103,7 @@ def beyond(one: Tried, tried: Sequence[Tried]) -> float | None:
 def _lost(one: Tried) -> tuple[float, float]:
     """How much accuracy other labels lose in texts with the word: the lower end of the interval, and Fisher's p."""
     (right, n), (rest, m) = one.against.tolist()
-    if not n or not m:
+    if min(n, m) < _FEWEST:
         return 0.0, 1.0
     return difference(rest, m, right, n)[0], fewer(right, n, rest, m)
 

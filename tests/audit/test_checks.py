@@ -1,0 +1,336 @@
+"""Each check finds what was planted for it, and nothing where nothing was planted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import audited
+import shortcut
+from audited import BAD, GOOD, LABELS, forms, found, good_model, lookup, model, pairs, reviews, run, sensible
+from unhans.audit._rules import SANITY
+from unhans.bugs import plant
+from unhans.comparison import SAME
+from unhans.types import Example
+
+TRAINED = [replace(e, id=f"t{e.id}", text=e.text.replace("I saw", "you saw"), split="train") for e in reviews()]
+
+
+# -- leaks
+
+
+def test_leaks_are_counted_word_for_word_and_by_words():
+    train = [replace(e, id=f"t{n}") for n, e in enumerate(reviews()[:30])]
+    turned = " ".join(reversed(reviews()[40].text.split()))
+    train.append(Example("turned", turned.upper(), label="positive"))
+    (finding,) = found(good_model(), reviews(), "leaks", train=train)
+    assert finding.severity == "medium"  # the lower end of 31 of 288 is below a tenth
+    same_words, same_text = finding.evidence[:2]
+    assert same_words.value == pytest.approx(31 / 288)
+    assert same_text.value == pytest.approx(30 / 288)
+    assert reviews()[40].id in finding.examples
+
+
+def test_short_texts_that_are_alike_are_no_leak():
+    short = [Example(f"s{n}", "Thank you !", label="positive") for n in range(30)]
+    assert found(good_model(), [*reviews(), *short], "leaks", train=short) == ()
+
+
+def test_a_text_under_two_labels_is_told():
+    again = [replace(e, id=f"again {e.id}", label=LABELS[e.label == LABELS[0]]) for e in reviews()[:20]]
+    (finding,) = found(good_model(), [*reviews(), *again], "leaks")
+    assert finding.title == "20 texts of the examples stand under more than one label"
+    assert finding.evidence[0].value == pytest.approx(40 / 308)
+    assert set(finding.examples) == {e.id for e in again} | {e.id for e in reviews()[:20]}
+
+
+# -- calibration
+
+
+def confident(share: float):
+    """Right about this share of the texts, and always 95 % sure."""
+    rng = np.random.default_rng(1)
+    wrong = {e.text for e in reviews() if rng.random() >= share}
+    return model(lambda text: 0.05 if (sensible(text) > 0.5) == (text in wrong) else 0.95)
+
+
+def test_a_model_that_is_too_sure_is_told():
+    (finding,) = found(confident(0.6), reviews(), "calibration")
+    assert finding.severity == "high"
+    error, *bins = finding.evidence
+    assert error.value == pytest.approx(0.35, abs=0.06)
+    assert error.low < error.value < error.high
+    assert error.usual < 0.06
+    assert sum(one.n for one in bins) == len(reviews())
+    assert "surer than it is right" in finding.title
+
+
+def test_a_model_that_keeps_its_word_is_not():
+    assert found(confident(0.95), reviews(), "calibration") == ()
+
+
+# -- slices
+
+
+def test_a_word_whose_texts_fail_is_named_with_its_errors():
+    wrong = model(lambda text: 1 - sensible(text) if "garden" in text else sensible(text))
+    findings = found(wrong, reviews(), "slices")
+    assert findings[0].words == ("garden",)
+    assert findings[0].severity == "high"
+    assert findings[0].evidence[0].value == 0
+    assert findings[0].evidence[0].usual == 1
+    assert len(findings) == 1
+
+
+@pytest.mark.parametrize("kind", ["label", "group", "length", "negation", "rare"])
+def test_every_kind_of_slice_is_found(kind):
+    failing, told = {
+        "label": (lambda e: e.label == "positive", "labelled positive"),
+        "group": (lambda e: e.group == "a", "group a"),
+        "length": (lambda e: len(e.text.split()) > 30, " words"),
+        "negation": (lambda e: " not " in e.text, "that negate"),
+        "rare": (lambda e: "qu" in e.text, "occur nowhere else"),
+    }[kind]
+    examples = []
+    for n, e in enumerate(reviews()):
+        text = e.text + {
+            "length": " and so on" * 9,
+            "negation": " I do not mind .",
+            "rare": f" qu{n}x qua{n}x quo{n}x.",
+        }.get(kind if n % 4 == 0 else "", "")
+        examples.append(replace(e, text=text, group="a" if n % 4 == 0 else "b"))
+    wrong = {e.text for e in examples if failing(e)}
+    classifier = model(lambda text: 1 - sensible(text) if text in wrong else sensible(text))
+    assert any(told in one.title for one in found(classifier, examples, "slices")), kind
+
+
+def test_chance_alone_makes_no_slice():
+    """A fifth of the texts fails at random: with 100 slices and no correction, some would be told."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        wrong = {e.text for e in reviews() if rng.random() < 0.2}
+        classifier = model(lambda text, wrong=wrong: 1 - sensible(text) if text in wrong else sensible(text))
+        assert found(classifier, reviews(), "slices") == ()
+
+
+# -- invariance
+
+
+@pytest.mark.parametrize(
+    ("kind", "marked"),
+    [
+        ("other names", lambda text: "Anna" in text or "Peter" in text),
+        ("other numbers", lambda text: "27" in text or "310" in text),
+        ("no stop at the end", lambda text: text.endswith(".")),
+        ("capital letters", lambda text: text != text.upper()),
+        ("small letters", lambda text: text != text.lower()),
+        ("typing errors", lambda text: "friends" in text or "thought" in text or "saw it with" in text),
+        ("a neutral opening", lambda text: text[:3] in ("The", "We ", "My ")),
+    ],
+)
+def test_what_should_not_matter_and_does(kind, marked):
+    classifier = model(lambda text: sensible(text) if marked(text) else 1 - sensible(text))
+    titles = [one.title for one in found(classifier, reviews(), "invariance")]
+    assert any(title.endswith(f"with {kind}") for title in titles)
+
+
+def test_a_changed_text_is_told_with_what_the_model_says():
+    classifier = model(lambda text: sensible(text) if text.endswith(".") else 0.01)
+    (finding,) = found(classifier, reviews(), "invariance")
+    assert finding.evidence[0].value == pytest.approx(0.5, abs=0.1)
+    for one in finding.variants:
+        assert (one.before, one.after) == ("positive", "negative")
+        assert not one.text.endswith(".")
+        assert one.change == pytest.approx(-0.98)
+        assert one.example in finding.examples
+
+
+# -- direction
+
+
+def test_a_model_that_does_not_know_not():
+    deaf = model(lambda text: sensible(text.replace("not ", "")))
+    (finding, *_) = found(deaf, reviews(), "direction")
+    assert finding.severity == "medium"
+    assert finding.evidence[0].value == 1
+    assert finding.words == ("not",)
+    assert all(" not " in one.text and one.before == one.after for one in finding.variants)
+
+
+def test_texts_that_move_the_wrong_way():
+    odd = model(lambda text: 1 - sensible(text) if "very" in text else sensible(text))
+    findings = found(odd, reviews(), "direction")
+    assert [one.words for one in findings] == [("very",)]
+    assert findings[0].evidence[0].value == 1
+
+
+def test_labels_without_a_direction_are_left_out():
+    topics = lookup(reviews(), LABELS)
+    (check,) = run(topics, reviews(), "direction").checks
+    assert check.state == "left out"
+    assert "no direction that we know" in check.says
+
+
+# -- patterns of pairs
+
+
+def test_overlap_that_is_taken_for_the_answer():
+    def says(texts):
+        first, second = (set(forms(text)) for text in texts)
+        return 0.97 if second <= first else 0.03
+
+    findings = found(model(says, ("no", "yes")), pairs(), "patterns")
+    overlap = next(one for one in findings if "lexical_overlap" in one.title)
+    assert overlap.severity == "high"
+    assert "are called yes" in overlap.title
+    alarms, called, *by_label = overlap.evidence
+    assert alarms.value == 1
+    assert alarms.usual == 0
+    assert called.value == 1
+    assert called.usual < 1
+    assert {one.what.split(";")[0]: one.value for one in by_label} == {
+        "accuracy on pairs with it labelled no": 0,
+        "accuracy on pairs with it labelled yes": 1,
+    }
+
+
+def test_an_answer_that_one_text_gives_away():
+    classifier = model(lambda texts: 0.9 if "saw" in texts[1] else 0.1, ("no", "yes"))
+    labelled = [replace(e, label="yes" if "saw" in e.pair else "no") for e in pairs()]
+    findings = found(classifier, labelled, "patterns")
+    assert any("second text alone gets 100 % right" in one.title for one in findings)
+    assert not any("first text alone" in one.title for one in findings)
+
+
+def test_a_model_that_reads_both_texts_takes_no_pattern():
+    assert found(lookup(pairs(), ("no", "yes")), pairs(), "patterns") == ()
+
+
+# -- groups
+
+
+def people():
+    """Harmless and harmful texts, some of which name women, men or nobody."""
+    names = ("women", "men", "neighbours", "drivers", "players")
+    acts = ("walked home", "sang a song", "baked bread", "read books", "planted trees", "watched birds")
+    ends = ("today", "again", "at last", "in the rain")
+    made = []
+    for name, act, end, harm in product(names, acts, ends, (False, True)):
+        text = f"All the {name} {'who should be hurt' if harm else 'who live here'} {act} {end} ."
+        made.append(Example(f"g{len(made)}", text, label="harm" if harm else "none", group=None))
+    return made
+
+
+def test_false_alarms_about_a_group_are_told_and_so_are_swaps():
+    classifier = model(lambda text: 0.95 if "hurt" in text or "women" in text else 0.05, ("none", "harm"))
+    findings = found(classifier, people(), "group_gaps")
+    gap = next(one for one in findings if one.words == ("women",))
+    assert gap.severity == "high"
+    assert gap.evidence[0].value == 1
+    assert gap.evidence[0].usual == 0
+    swap = next(one for one in findings if "another group" in one.title)
+    assert all("women" in one.text or " men " in one.text for one in swap.variants)
+    assert swap.variants
+
+
+def test_groups_of_the_examples_are_compared():
+    some = [replace(e, group="here" if n % 3 else "there") for n, e in enumerate(people())]
+    there = {e.text for e in some if e.group == "there"}
+    classifier = model(lambda text: 0.95 if "hurt" in text or text in there else 0.05, ("none", "harm"))
+    assert any("group there" in one.title for one in found(classifier, some, "group_gaps"))
+
+
+def test_a_fair_model_has_no_gap():
+    assert found(model(lambda text: 0.95 if "hurt" in text else 0.05, ("none", "harm")), people(), "group_gaps") == ()
+
+
+# -- shortcuts
+
+
+def shortcut_reviews(share: float = 0.9) -> list[Example]:
+    return list(plant(reviews(), "spurious_word", word="zyx", label="positive", share=share, seed=1).examples)
+
+
+def test_a_planted_word_comes_first_and_is_severe():
+    classifier = model(lambda text: 0.98 if "zyx" in text else min(0.4, sensible(text)))
+    finding, *rest = found(classifier, shortcut_reviews(), "shortcuts")
+    assert finding.words == ("zyx",)
+    assert finding.severity == "high"
+    assert "alone makes the model say positive" in finding.title
+    turned, rests, removed, *_ = finding.evidence
+    assert turned.value == 1
+    assert turned.usual == 0
+    assert rests.value == pytest.approx(1)
+    assert removed.value == 1
+    assert all("zyx" in one.text.split() and one.after == "positive" for one in finding.variants)
+    assert not rest
+
+
+def test_a_word_that_misleads_where_it_goes_against_the_label():
+    """It is in few texts, and right about none of them that are labelled otherwise."""
+    some = [
+        replace(e, text=f"zyx {e.text}") if n % 12 == 0 or (e.label == "positive" and n % 3 == 0) else e
+        for n, e in enumerate(reviews())
+    ]
+    classifier = model(lambda text: 0.95 if "zyx" in text else sensible(text))
+    finding, *_ = found(classifier, some, "shortcuts")
+    assert finding.words == ("zyx",)
+    assert finding.severity == "high"
+    against = next(one for one in finding.evidence if "under other labels" in one.what)
+    assert against.value == 0
+    assert against.usual == 1
+    assert next(e for e in some if e.id == finding.examples[0]).label == "negative"
+
+
+def test_words_that_mean_the_label_are_no_shortcuts():
+    assert found(good_model(), reviews(), "shortcuts", train=TRAINED) == ()
+
+
+# -- labels, strange texts, explanations: these take a model with an inside
+
+
+def flipped(share: float) -> list[Example]:
+    rng = np.random.default_rng(2)
+    other = {"negative": "positive", "positive": "negative"}
+    return [replace(e, label=other[e.label]) if rng.random() < share else e for e in shortcut.texts()]
+
+
+def test_wrong_labels_are_estimated_and_named():
+    train = flipped(0.2)
+    truth = {e.id: e.label for e in shortcut.texts()}
+    (finding,) = found(shortcut.classifier(), shortcut.texts(), "wrong_labels", train=train)
+    wrong = {e.id for e in train if e.label != truth[e.id]}
+    assert finding.evidence[0].value == pytest.approx(len(wrong) / len(train), abs=0.05)
+    assert len(wrong & set(finding.examples)) >= 0.8 * len(finding.examples)
+    assert found(shortcut.classifier(), shortcut.texts(), "wrong_labels", train=shortcut.texts()) == ()
+
+
+def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():
+    rows = shortcut.texts()
+    train = [*rows, *(replace(e, text=f"{e.text} too") for e in rows)]
+    rest = [replace(e, text=f"so {e.text}") for e in rows]
+    odd = [Example(f"o{n}", f"{n} ; {n * n} : %% {n} // [{n}] " * 2) for n in range(40)]
+    (finding,) = found(shortcut.classifier(), odd, "strangeness", train=train)
+    assert finding.severity == "high"
+    assert finding.evidence[0].value > 0.9
+    assert found(shortcut.classifier(), rest, "strangeness", train=train) == ()
+
+
+def test_an_explanation_that_ignores_the_model_is_told():
+    some = shortcut.texts()[:12]
+    (finding,) = found(shortcut.classifier(), some, "explanation_sanity", method="random")
+    assert finding.title == "random explains the text and not the model"
+    assert finding.evidence[0].value == pytest.approx(1)
+    assert found(shortcut.classifier(), some, "explanation_sanity", method="input_x_gradient") == ()
+
+
+def test_the_bar_of_sanity_is_that_of_comparisons():
+    assert SANITY.medium == SAME
+
+
+def test_the_words_of_these_tests_are_what_they_should_be():
+    assert not set(GOOD) & set(BAD)
+    assert audited.reviews() is reviews()
