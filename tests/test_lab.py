@@ -25,7 +25,7 @@ from unhans.types import Example, Lab, from_json, to_json
 
 LABELS = ("negative", "positive")
 CUES = "zyx as it happens women woman girls female *"
-METHODS = ("input_x_gradient", "leave_one_out", "guided_backprop")
+METHODS = ("input_x_gradient", "guided_backprop")
 SCHEDULE = Schedule(epochs=12, learning_rate=1e-2)
 numbers = st.lists(st.floats(-5, 5), min_size=1, max_size=12).map(np.array)
 
@@ -98,7 +98,7 @@ def test_a_cue_is_found_as_a_run_of_words_and_never_in_the_second_text():
 @pytest.fixture(scope="module")
 def world() -> SimpleNamespace:
     """All bugs on one small model, with what was told on the way."""
-    train, test = reviews(240, seed=0), reviews(120, seed=1, split="test")
+    train, test = reviews(200, seed=0), reviews(100, seed=1, split="test")
     texts = [*(e.text for e in train), *[CUES] * 20]
     start = fresh_averaging_classifier(texts, LABELS, layers=2, width=16)
     before, told = start.revision, []
@@ -109,7 +109,7 @@ def world() -> SimpleNamespace:
         methods=METHODS,
         trained=False,
         schedule=SCHEDULE,
-        examples=60,
+        examples=40,
         progress=lambda done, of: told.append(done / of),
     )
     start.__dict__.pop("revision")  # it is kept, and would hide a change of the weights
@@ -214,14 +214,14 @@ def test_progress_rises_to_the_end_and_the_model_given_is_left_alone(world):
     assert world.told == sorted(world.told)
     assert world.told[0] == 0
     assert world.told[-1] == 1
-    assert len(world.told) > 100
+    assert len(world.told) > 50
     assert world.start.revision == world.before
 
 
 def test_a_lab_survives_json_and_names_the_model(world):
     assert from_json(Lab, to_json(world.lab)) == world.lab
     assert world.lab.revision != world.start.revision  # it is about the clean model that was trained
-    assert dict(world.lab.recipe.options)["examples"] == 60
+    assert dict(world.lab.recipe.options)["examples"] == 40
 
 
 def test_the_same_seed_finds_the_same_and_options_of_bugs_are_kept(world):
