@@ -5,9 +5,10 @@
 DATA is a folder with the set `sst`; without it, demo reviews. MODEL is the folder of a trained classifier with SST's
 two labels; without it, MiniLM's shape with random weights: speed does not depend on them, Spearman does.
 
-- build: small gradients of all sentences, the twin, the inverses; against forward passes over the same sentences in
-  the same batches, which take turns with it part by part. `bare` is Hugging Face's own forward pass without gradients,
-  `packed` our own, which leaves out of the last layer what the head does not read (the index does so too)
+- build: small gradients of all sentences, the twin, the inverses, the lengths; against forward passes over the same
+  sentences in the same batches, which take turns with it part by part. `bare` is Hugging Face's own forward pass
+  without gradients, `packed` our own, which leaves out of the last layer what the head does not read (the index
+  does so too)
 - room: the folder of the index, with its inverses
 - anchor: one sentence that was not trained on, from a string to the scores of all sentences; the median over anchors
   of the best of three
@@ -42,7 +43,7 @@ from unhans.demo_data import reviews
 from unhans.influences import Shelf, influence, prepare
 from unhans.influences._gradients import Gradients, slopes, whole_gradient
 from unhans.influences._head import last_parameters
-from unhans.influences.projected_gradients import Projection, _inverses, _packed
+from unhans.influences.projected_gradients import Projection, _inverses, _lengths, _packed, _Part
 from unhans.model import TransformerClassifier
 from unhans.text import as_variant
 from unhans.types import Example
@@ -100,11 +101,11 @@ def build(classifier: TransformerClassifier, train: list[Example]) -> dict[str, 
                 seconds["bare"] += timed(lambda batch=batch: classifier.logits(classifier.batch(batch)))
                 seconds["packed"] += timed(lambda batch=batch: gradients._logits(batch))
         seconds["build"] += timed(lambda some=some: rows.append(small.rows(some)))
-    index = np.concatenate(rows)
-    seconds["build"] += timed(lambda: _packed(index))
-    seconds["build"] += timed(
-        lambda: _inverses(small, index, np.ones(len(index), int), float(settings["damping"]), Shelf(None))
-    )
+    started, ends = clock(), np.cumsum([len(some) for some in rows])
+    parts = [_Part(np.arange(end - len(some), end), _packed(some)) for some, end in zip(rows, ends, strict=True)]
+    blocks = _inverses(small, parts, np.ones(len(train), int), float(settings["damping"]), Shelf(None))
+    _lengths(small, parts, blocks, Shelf(None))
+    seconds["build"] += clock() - started
     return seconds
 
 
@@ -138,7 +139,7 @@ def lissa(classifier: TransformerClassifier, train: list[Example], anchor: Examp
 def exactness(classifier: TransformerClassifier, train: list[Example], anchors: list[Example]) -> list[float]:
     """Spearman of the small gradients' products to the exact ones, for each anchor."""
     exact = prepare(classifier, train, method="gradient_dot").scores(anchors)
-    small = prepare(classifier, train, precondition=False).scores(anchors)
+    small = prepare(classifier, train, precondition=False, relative=False).scores(anchors)
     return [float(spearmanr(a, b).statistic) for a, b in zip(exact, small, strict=True)]
 
 

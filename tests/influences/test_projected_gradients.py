@@ -57,7 +57,8 @@ def test_slopes_are_products_with_the_gradient():
     assert not slopes(classifier, texts, {name: torch.zeros_like(part) for name, part in direction.items()}).any()
 
 
-def test_wide_enough_it_is_the_formula():
+@pytest.mark.parametrize("relative", [False, True])
+def test_wide_enough_it_is_the_formula(relative):
     """As many numbers as there are weights: nothing is lost but the choice of directions, which does not matter."""
     classifier = tiny.transformer("averaging")
     train = examples()
@@ -72,8 +73,19 @@ def test_wide_enough_it_is_the_formula():
         products = own @ own.T
         damping = 0.1 * np.trace(products) / len(train) / size
         expected += np.linalg.solve(products / len(train) + damping * np.eye(len(train)), products) / len(train)
-    found = prepare(classifier, train, width=1000).scores(train)
+    if relative:
+        expected /= np.sqrt(np.diag(expected) * len(train))
+    found = prepare(classifier, train, width=1000, relative=relative).scores(train)
     assert np.allclose(found, expected, atol=5e-3 * np.abs(expected).max())
+
+
+def test_loud_training_examples_count_no_more_than_others():
+    classifier, train = tiny.transformer("averaging"), examples()
+    plain, relative = (prepare(classifier, train, relative=choice) for choice in (False, True))
+    lengths = np.sqrt(plain.self_influence() * len(train))
+    assert np.allclose(relative.scores(train) * lengths, plain.scores(train), rtol=1e-4, atol=1e-6 * lengths.max())
+    assert np.allclose(relative.self_influence() * lengths, plain.self_influence())
+    assert (relative.scores(train).argmax(axis=1) == np.arange(len(train))).all()
 
 
 def test_small_gradients_keep_the_products_of_large_ones():
@@ -81,11 +93,11 @@ def test_small_gradients_keep_the_products_of_large_ones():
     train = examples()
     exact = prepare(classifier, train, method="gradient_dot").scores(train)
     drawn = [
-        prepare(classifier, train, precondition=False, width=4, seed=seed).scores(train) * len(train)
+        prepare(classifier, train, precondition=False, relative=False, width=4, seed=seed).scores(train) * len(train)
         for seed in range(4)
     ]
     assert np.corrcoef(exact.ravel(), np.mean(drawn, axis=0).ravel())[0, 1] > 0.95
-    wide = prepare(classifier, train, precondition=False, width=1000).scores(train) * len(train)
+    wide = prepare(classifier, train, precondition=False, relative=False, width=1000).scores(train) * len(train)
     assert np.allclose(exact, wide, atol=2e-3 * np.abs(exact).max())
 
 
@@ -118,7 +130,8 @@ def test_half_the_room_loses_nothing_of_very_small_gradients():
     train = [Example(str(n), text, label="positive") for n, text in enumerate(tiny.SENTENCES[:6])]
     own = prepare(classifier, train, precondition=False).self_influence()
     assert (own >= 0).all()
-    assert np.isfinite(prepare(classifier, train).scores(train)).all()
+    for relative in (False, True):
+        assert np.isfinite(prepare(classifier, train, relative=relative).scores(train)).all()
 
 
 def test_a_layer_that_no_training_example_reaches_says_nothing():
@@ -128,9 +141,10 @@ def test_a_layer_that_no_training_example_reaches_says_nothing():
         classifier.model.classifier.weight[:] = 0
         classifier.model.classifier.bias[:] = torch.tensor([-200.0, 200.0])
     train = [Example(str(n), text, label="positive") for n, text in enumerate(tiny.SENTENCES[:6])]
-    index = prepare(classifier, train)
-    assert not index.scores([Example("a", "Never again", label="negative"), train[0]]).any()
-    assert not index.self_influence().any()
+    for relative in (False, True):
+        index = prepare(classifier, train, relative=relative)
+        assert not index.scores([Example("a", "Never again", label="negative"), train[0]]).any()
+        assert not index.self_influence().any()
 
 
 def test_the_scale_of_the_gradients_does_not_matter():

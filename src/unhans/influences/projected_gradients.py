@@ -7,6 +7,9 @@ what they were on average. The small gradients are kept; another text costs one 
 Between the two gradients stands the inverse of the training examples' own second moments, layer by layer: directions
 that every example pushes in count little, as in an influence function. Its damping is relative to their mean, so that
 it fits models of any scale.
+
+Where asked for, every training example is taken at the same loudness: its products are divided by the length of its own
+gradient (relative influence), or a few odd examples with large gradients come up for every text.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ def projected_gradients(  # noqa: PLR0917 - a member names all that it asks for
     width: Annotated[int, "numbers kept of each side of a layer: more are more exact, and take more room"] = 11,
     precondition: Annotated[bool, "count little what all examples push for; plain products of gradients if not"] = True,
     damping: Annotated[float, "added to the second moments before they are inverted, as a share of their mean"] = 0.1,
+    relative: Annotated[bool, "divide by the length of a training example's gradient: loud ones count no more"] = False,
 ) -> Traced:
     """Gradients made small by random projections and kept: then any text is answered at once."""
     if width < 1 or damping <= 0:
@@ -53,6 +57,8 @@ def projected_gradients(  # noqa: PLR0917 - a member names all that it asks for
     small = Projection(gradients, width, rng)
     index = _index(small, train, shelf, how)
     blocks = _inverses(small, index, counts, damping, shelf) if precondition else None
+    lengths = _lengths(small, index, blocks, shelf)
+    divisors = [np.where(one > 0, one, 1.0) if relative else np.ones(len(one)) for one in lengths]
     total = int(counts.sum())
 
     def pushes(anchors: Sequence[Example], how: How) -> Pushes:
@@ -60,15 +66,15 @@ def projected_gradients(  # noqa: PLR0917 - a member names all that it asks for
         scores = np.empty((len(anchors), len(train)))
         for at, part in enumerate(index):
             products = asked.astype(np.float32) @ part.units().T
-            scores[:, part.numbers] = np.ldexp(products.astype(np.float64), powers[:, None] + part.powers)
+            shared = 0 if relative else part.powers  # a length has the same units, which go with it
+            scores[:, part.numbers] = np.ldexp(products.astype(np.float64) / divisors[at], powers[:, None] + shared)
             how.tell(at + 1, len(index))
         return Pushes(scores / total)
 
     def own(how: How) -> Scores:
         scores = np.empty(len(train))
         for at, part in enumerate(index):
-            units = part.units().astype(np.float64)
-            scores[part.numbers] = np.ldexp((_times(small, units, blocks) * units).sum(axis=1), 2 * part.powers)
+            scores[part.numbers] = np.ldexp(lengths[at] ** 2 / divisors[at], part.powers * (1 if relative else 2))
             how.tell(at + 1, len(index))
         return scores / total
 
@@ -200,6 +206,23 @@ def _inverse(moments: Floats, damping: float) -> Floats:
         return np.zeros_like(moments)
     # in units of the mean, which may be far too small to be inverted itself
     return np.asarray(np.linalg.inv(moments / mean + damping * np.eye(len(moments))) / mean, np.float64)
+
+
+def _lengths(
+    small: Projection, index: Sequence[_Part], blocks: list[NDArray[np.floating]] | None, shelf: Shelf
+) -> list[NDArray[np.floating]]:
+    """The length of each small gradient, as the inverse measures it and in its own units, part by part."""
+
+    def compute() -> dict[str, Floats]:
+        found = {}
+        for at, part in enumerate(index):
+            units = part.units().astype(np.float64)
+            squares = (_times(small, units, blocks) * units).sum(axis=1)
+            found[str(at)] = np.sqrt(np.maximum(squares, 0))
+        return found
+
+    kept = shelf.arrays("lengths", compute)
+    return [kept[str(at)] for at in range(len(index))]
 
 
 def _times(small: Projection, rows: Floats, blocks: list[NDArray[np.floating]] | None) -> Floats:
