@@ -34,7 +34,7 @@ class Rule:
 
 LEAKS = Rule("share of the examples that the model was trained on, lower end", 0.1, 0.01, 0.0005)
 CONTRADICTIONS = Rule("share of the texts that occur with different labels, lower end", None, 0.03, 0.001)
-WRONG_LABELS = Rule("estimated share of wrong labels, lower end", 0.15, 0.05, 0.02)
+WRONG_LABELS = Rule("estimated share of wrong labels, lower end", 0.2, 0.1, 0.05)
 CALIBRATION = Rule("calibration error beyond that of a model that keeps its word, lower end", 0.15, 0.08, 0.03)
 SLICES = Rule("accuracy of the rest less that of the slice, lower end", 0.25, 0.12, 0.04)
 INVARIANCE = Rule("share of predictions that change although nothing that matters does, lower end", 0.25, 0.1, 0.02)

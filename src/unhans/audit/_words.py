@@ -109,7 +109,7 @@ class Texts:
         """Words and labels of all labelled examples, those trained on included: what the data say of words."""
         extra = [e for e in self.train if e.label in self.classifier.labels]
         known = np.flatnonzero(self.given >= 0)
-        words = [self.forms[n] for n in known]
+        words = [self.forms[n] for n in known.tolist()]
         words += [tuple(map(visible_form, Words(e).strings)) for e in extra]
         numbers = [int(self.given[n]) for n in known] + [self.classifier.labels.index(str(e.label)) for e in extra]
         return words, np.array(numbers, dtype=np.int64)
@@ -119,7 +119,7 @@ class Texts:
         """In how many labelled texts each word is, by label; -1 counts the examples without one."""
         found: dict[str, Counter[int]] = defaultdict(Counter)
         words, numbers = self.labelled
-        bare = [(self.forms[n], -1) for n in np.flatnonzero(self.given < 0)]
+        bare = [(self.forms[n], -1) for n in np.flatnonzero(self.given < 0).tolist()]
         for some, number in (*zip(words, numbers.tolist(), strict=True), *bare):
             for word in set(some):
                 found[word][number] += 1

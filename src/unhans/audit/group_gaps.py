@@ -141,7 +141,8 @@ def _swapped(  # noqa: PLR0917 - one part of `group_gaps`
     rng: np.random.Generator,
 ) -> tuple[Flags, list[Changed]]:
     """Texts in which another group of the same kind is named."""
-    numbers, made = [], []
+    numbers: list[int] = []
+    made: list[Variant] = []
     for number, example in enumerate(examples):
         new = _other_group(example, rng)
         if new is not None and len(made) < _MOST:

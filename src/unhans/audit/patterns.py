@@ -43,7 +43,7 @@ def patterns(  # noqa: PLR0917 - what it asks for, by name
     without the pattern, or, if there are too few, all other false alarms of that label in the data.
     """
     known = np.flatnonzero((given >= 0) & np.array([e.pair is not None for e in examples]))
-    some, truth, said = [examples[n] for n in known], given[known], log_probs[known].argmax(axis=1)
+    some, truth, said = [examples[n] for n in known.tolist()], given[known], log_probs[known].argmax(axis=1)
     found = [patterns_of(example) for example in some]
     cases = []
     for name in heuristic.names:

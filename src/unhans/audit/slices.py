@@ -59,8 +59,8 @@ def slices(  # noqa: PLR0917 - what it asks for, by name
         raise BadOption(f"words must be 0 or more, not {words}.")
     known = np.flatnonzero(given >= 0)
     right = (log_probs.argmax(axis=1) == given)[known]
-    some = [examples[n] for n in known]
-    found = list(_slices(classifier, some, given[known], [forms[n] for n in known]))
+    some = [examples[n] for n in known.tolist()]
+    found = list(_slices(classifier, some, given[known], [forms[n] for n in known.tolist()]))
     chances = [_chance(one.inside, right) for one in found]
     sure = [one for one, p in zip(found, holm(chances), strict=True) if p < SIGNIFICANT]
     ranked = sorted(sure, key=lambda one: -_gap(one.inside, right)[0])

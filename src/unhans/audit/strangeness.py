@@ -58,8 +58,16 @@ def strangeness(  # noqa: PLR0917 - what it asks for, by name
     taught, usual = some[::2], some[1::2]
     if min(len(fresh), len(usual)) < FEWEST:
         raise BadData(f"It takes {FEWEST} examples that are not trained on, and twice as many that are.")
-    options = {"method": name, "language_model": language_model, "seed": seed}
-    scores = detect(classifier, taught, [*usual, *fresh], progress=how.tell, cancelled=how.cancelled, **options)
+    scores = detect(
+        classifier,
+        taught,
+        [*usual, *fresh],
+        method=name,
+        language_model=language_model,
+        seed=seed,
+        progress=how.tell,
+        cancelled=how.cancelled,
+    )
     own = scores[len(usual) :]
     share, low, high = strange_share(scores[: len(usual)], own, _LEVEL)
     said = f"{percent(share)} of {len(fresh):,} texts are stranger than 95 % of the training texts ({name})."

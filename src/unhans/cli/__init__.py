@@ -897,4 +897,4 @@ def _bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
         yield bar(title)
 
 
-from unhans.cli import fixing, flipping, hildif, lab, tracing  # noqa: E402, F401 - their commands join the group, and need what is above
+from unhans.cli import auditing, fixing, flipping, hildif, lab, tracing  # noqa: E402, F401 - their commands join the group, and need what is above
