@@ -51,7 +51,8 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, groups: list[tuple[int, i
     asked = sizes if query.shape[0] == key.shape[0] else [n for _, n, _ in groups]
     outputs = []
     # split and not sliced: a slice's way back writes zeros for all other rows
-    for (_, n, _), *parts in zip(groups, query.split(asked), key.split(sizes), value.split(sizes), strict=True):
+    split = (x.split_with_sizes(own) for x, own in ((query, asked), (key, sizes), (value, sizes)))
+    for (_, n, _), *parts in zip(groups, *split, strict=True):
         q, k, v = (x.reshape(n, -1, *x.shape[1:]).transpose(1, 2) for x in parts)
         outputs.append(scaled_dot_product_attention(q, k, v, scale=scale).transpose(1, 2).flatten(0, 1))
     return torch.cat(outputs)
