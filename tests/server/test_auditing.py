@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_hostile_finding_is_told_as_it_is_and_downloads_are_downloads(site: Si
     answer = site.ask("amy", "GET", f"{P}/audits/{id_}/page.html")
     assert "attachment" in answer.headers["content-disposition"]
     assert ("<img src=x" in answer.text, "&lt;img src=x" in answer.text) == (False, True)
-    assert records.table.at(2).text in answer.text
+    assert escape(records.table.at(2).text) in answer.text
 
 
 def test_what_became_of_findings_is_told(site: Site, records: Records) -> None:
@@ -292,7 +293,8 @@ def test_no_list_tells_predictions_by_what_it_leaves_out(words_first: Site, reco
         assert get(site, "art", "examples", limit=200, **{name: value}) == whole
     assert get(site, "art", "examples", limit=200, sort="least_confident") == whole
     assert get(site, "art", "examples", limit=200, split="train")["total"] < whole["total"]
-    wrong = next(row for row in get(site, "amy", "examples", correct=False)["items"] if row["place"])
+    # one that nobody else in this file judges
+    wrong = next(row for row in get(site, "amy", "examples", correct=False)["items"] if row["place"] > 4)
     before = get(site, "art", f"examples/{wrong['place'] - 1}", correct=True)
     assert before["following"] == wrong["place"]
     taken = site.ask("art", "POST", f"{P}/next", json={"after": wrong["place"] - 1}).json()  # right ones, by default
@@ -360,7 +362,10 @@ def test_a_worker_audits_and_tries_explanations_on_planted_bugs(worked: Site) ->
     job = done(worked, "audits", checks=["leaks", "calibration"], limit=10)
     view = get(worked, "ann", "audit")
     assert (view["row"]["complete"], view["row"]["by"], view["job"]["id"]) == (True, "amy", job.id)
-    assert {one["check"]["name"]: one["state"] for one in view["checks"]} == {"leaks": "done", "calibration": "done"}
+    assert {one["check"]["name"]: one["state"] for one in view["checks"]} == {
+        "leaks": "done",
+        "calibration": "left out",  # there are too few labelled examples
+    }
     assert view["row"]["examples"] == 10
     assert job.result["findings"] == get(worked, "ann", f"audits/{view['row']['id']}/findings")["total"]
     job = done(worked, "lab", bugs=["reinitialised"], methods=["saliency", "random"], examples=10, limit=20)
