@@ -3,14 +3,13 @@
     python examples/audit_real.py demo [--seeds 5] [--first 0] [--examples 3000] [--keep FOLDER]
     python examples/audit_real.py stf DATA ENCODER [--seeds 1] [--keep FOLDER]
     python examples/audit_real.py hans DATA MODEL [--test 1500]
-    python examples/audit_real.py labels [--keep FOLDER]
 
 `demo` audits models that are trained as `unhans demo` trains them, with the shortcut and without, and counts false
 alarms: findings of high severity about a clean model. `stf` trains ENCODER (a Hugging Face folder or id without a head)
 on STF's balanced sample and asks how many of the twenty first suspects are identity words of Kennedy et al.'s list.
-`hans` audits MODEL, which was trained on MNLI, on matched MNLI texts and on HANS. `labels` plants wrong labels and
-compares the share that the audit estimates. DATA is a folder with the sets `stf`, `ghc`, `mnli` and `hans_regen`.
-Tables are printed as Markdown.
+`hans` looks for patterns of pairs in MODEL, which was trained on MNLI with the labels entailment and non-entailment
+(`examples/hildif_nli.py` keeps such models), on MNLI's matched texts and on HANS. DATA is a folder with the sets `stf`,
+`ghc`, `mnli` and `hans_regen`. Tables are printed as Markdown.
 """
 
 from __future__ import annotations
@@ -18,23 +17,33 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
+from _xmd import base_model
+from xmd_hate import words_of
 
 import unhans
 from unhans.audit import audit
+from unhans.audit._look import Look
+from unhans.audit._words import Texts
+from unhans.audit.shortcuts import tried_words
 from unhans.demo import LABELS
 from unhans.demo_data import reviews
 from unhans.model import TransformerClassifier
+from unhans.scoring import How, ScoreCache
 from unhans.scratch import fresh_classifier
 from unhans.types import Audit, Example
 
 WORD, SHARE, RATE = "imax", 0.9, 5e-4  # as in `unhans.demo`
+HATE, TOP = "1", 20
 
 
 def main() -> None:
     """Run one of the experiments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["demo", "stf", "hans", "labels"])
+    parser.add_argument("what", choices=["demo", "stf", "hans"])
     parser.add_argument("data", type=Path, nargs="?", help="for stf and hans")
     parser.add_argument("model", nargs="?", help="the encoder for stf, the classifier for hans")
     parser.add_argument("--seeds", type=int, default=5)
@@ -42,9 +51,8 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=3000, help="training texts of a demo model")
     parser.add_argument("--test", type=int, default=1500, help="texts to audit with")
     parser.add_argument("--keep", type=Path, help="where trained models are kept and looked for")
-    parser.add_argument("--html", type=Path, help="write the last audit as a page")
     options = parser.parse_args()
-    {"demo": demo}[options.what](options)
+    {"demo": demo, "stf": stf, "hans": hans}[options.what](options)
 
 
 # -- the demo's models, with a shortcut and without
@@ -111,6 +119,60 @@ def row(seed: int, planted: bool, accuracy: float, found: Audit, spent: float) -
     first = f"{found.findings[0].severity}: {found.findings[0].title}" if found.findings else "–"
     kind = "planted" if planted else "clean"
     return f"| {seed} | {kind} | {accuracy:.1%} | {' | '.join(map(str, counts))} | {first} | {spent:.0f} |"
+
+
+# -- identity words
+
+
+def stf(options: argparse.Namespace) -> None:
+    """How many of the first suspects for hate are identity words, and what the audit finds."""
+    rows = unhans.read(options.data / "stf" / "all.jsonl.gz", text="text", label="label")
+    rest = [example for example in rows.split("rest") if example.label is not None]
+    test = [*rows.split("test"), *rest[:: max(1, len(rest) // options.test)]][: options.test]
+    train = list(rows.split("train"))
+    lists = {name: words_of(options.data / "ghc" / name) for name in ("identity.csv", "identity_ws_new.csv")}
+    for seed in range(options.first, options.first + options.seeds):
+        classifier = base_model(options.model, train, seed, options.keep, "stf")
+        cache = ScoreCache(size=300_000)
+        said = classifier.log_probs(test, cache=cache)
+        look = Look(classifier, test, train, "leave_one_out", None, cache, None, seed, len(test), said)
+        texts = Texts(classifier, test, train, look.forms, said, look.given, seed)
+        tried = tried_words(texts, look.explain, ask=look.ask, how=How(), rng=np.random.default_rng(seed))
+        first = [one.word for one in tried if classifier.labels[one.label] == HATE][:TOP]
+        print(f"Seed {seed}: {len(test)} texts, accuracy {(said.argmax(axis=1) == look.given).mean():.1%}.")
+        for name, listed in lists.items():
+            hits = [word for word in first if word in listed]
+            known = sum(texts.vocabulary.get(word, 0) > 0 for word in listed)
+            told = f"{len(hits)} of the first {TOP} suspects for hate ({len(hits) / TOP:.2f})"
+            print(f"- {name}, {len(listed)} words of which {known} are in enough texts: {told}: {', '.join(hits)}")
+        print(f"- all {TOP}: {', '.join(first)}")
+        found = audit(classifier, test, train=train, checks=["shortcuts", "group_gaps"], cache=cache, seed=seed)
+        print("\n".join(f"- {one.severity}: {one.title}" for one in found.findings), flush=True)
+
+
+# -- patterns of inference
+
+
+def hans(options: argparse.Namespace) -> None:
+    """What the audit says of a model of inference on MNLI and HANS."""
+    classifier = unhans.load(options.model)
+    mnli = two(unhans.read(options.data / "mnli" / "dev_matched.jsonl.gz", text="premise", pair="hypothesis"))
+    other = two(unhans.read(options.data / "hans_regen" / "eval_a.jsonl.gz", text="premise", pair="hypothesis"))
+    some = [part[:: max(1, len(part) // options.test)][: options.test] for part in (mnli, other)]
+    for name, part in (("MNLI", some[0]), ("MNLI and HANS", some[0] + some[1])):
+        found = audit(classifier, part, checks=["patterns"])
+        print(f"\n{name}, {len(part)} pairs: {found.checks[0].says}")
+        for one in found.findings:
+            alarms = one.evidence[0]
+            print(f"- {one.severity}: {one.title} (usual {alarms.usual:.2f}, n = {alarms.n})", flush=True)
+
+
+def two(rows: Sequence[Example]) -> list[Example]:
+    """Two labels: what is not entailed is not."""
+    return [
+        replace(e, id=f"{n} {e.id}", label="entailment" if e.label == "entailment" else "non-entailment")
+        for n, e in enumerate(rows)
+    ]
 
 
 if __name__ == "__main__":

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import fisher_exact
 
 import audited
 import shortcut
 from audited import BAD, GOOD, LABELS, forms, found, good_model, lookup, model, pairs, reviews, run, sensible
+from unhans.audit import _rules
 from unhans.audit._rules import SANITY
+from unhans.audit._statistics import difference, fewer, holm, more, wilson
 from unhans.bugs import plant
 from unhans.comparison import SAME
 from unhans.types import Example
@@ -334,3 +338,29 @@ def test_the_bar_of_sanity_is_that_of_comparisons():
 def test_the_words_of_these_tests_are_what_they_should_be():
     assert not set(GOOD) & set(BAD)
     assert audited.reviews() is reviews()
+
+
+def test_the_page_has_every_rule_as_it_is():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    rules = {name: rule for name, rule in vars(_rules).items() if isinstance(rule, _rules.Rule)}
+    assert len(rules) >= 15
+    for rule in rules.values():
+        cells = ["–" if least is None else f"{least:g}" for least in (rule.high, rule.medium, rule.low)]
+        assert f"| {rule.of} | {' | '.join(cells)} |" in page, rule.of
+
+
+def test_a_rule_grades_from_the_severest_down():
+    rule = _rules.Rule("something", 0.5, None, 0.1)
+    assert [rule(value) for value in (None, 0.05, 0.1, 0.49, 0.5)] == [None, None, "low", "low", "high"]
+    assert _rules.mildest("high", None) is None
+    assert _rules.mildest("high", "low") == "low"
+    assert _rules.worst(None, "low", "high") == "high"
+    assert _rules.worst(None) is None
+
+
+def test_intervals_and_corrections_are_those_of_the_books():
+    assert wilson(8, 10) == pytest.approx((0.4901625, 0.9433178))  # Wilson 1927, as statsmodels gives it
+    assert difference(56, 70, 48, 80) == pytest.approx((0.0524, 0.3339), abs=1e-4)  # Newcombe 1998, Table II, case a
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])  # Holm 1979, by hand
+    assert fewer(3, 10, 9, 10) == pytest.approx(fisher_exact([[3, 7], [9, 1]], alternative="less")[1])
+    assert more(9, 10, 3, 10) == pytest.approx(fisher_exact([[9, 1], [3, 7]], alternative="greater")[1])

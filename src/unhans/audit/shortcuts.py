@@ -51,11 +51,9 @@ def shortcuts(  # noqa: PLR0917 - what it asks for, by name
     if most < 1:
         raise BadOption(f"most must be at least 1, not {most}.")
     texts = Texts(classifier, examples, train, forms, log_probs, given, seed)
-    explained = explain(how.part(0, 3))
-    words = candidates(texts, explained, ask=ask, how=how.part(1, 3))
-    if not words:
+    tried = tried_words(texts, explain, ask=ask, how=how, rng=rng)
+    if not tried:
         return Outcome("No word occurs in enough texts to be tried.")
-    tried = ranked(try_words(texts, words, ask=ask, how=how.part(2, 3), rng=rng))
     graded = [(one, severity) for one, severity in grades(tried) if severity is not None]
     findings = [_finding(one, severity, tried, classifier, find) for one, severity in graded[:most]]
     first = ", ".join(repr(one.word) for one in tried[:5])
@@ -65,8 +63,13 @@ def shortcuts(  # noqa: PLR0917 - what it asks for, by name
     return Outcome(said if graded else f"{said} None of them does more than words do that matter.", tuple(findings))
 
 
-def ranked(tried: Sequence[Tried]) -> list[Tried]:
-    """The strongest first: by the effect of the word alone on clear texts of other labels."""
+def tried_words(
+    texts: Texts, explain: Callable[[How], Attributions], *, ask: Ask, how: How, rng: np.random.Generator
+) -> list[Tried]:
+    """The words on trial, the strongest first: by the effect of the word alone on clear texts of other labels."""
+    explained = explain(how.part(0, 3))
+    words = candidates(texts, explained, ask=ask, how=how.part(1, 3))
+    tried = try_words(texts, words, ask=ask, how=how.part(2, 3), rng=rng) if words else []
     return sorted(tried, key=lambda one: (-one.effect, one.word))
 
 
