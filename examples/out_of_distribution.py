@@ -1,14 +1,14 @@
 """Strange texts: which detectors tell them from the texts that a model was taught on?
 
-    python examples/out_of_distribution.py DATA MODEL [--texts 500] [--train 5000] [--language-model FOLDER]
+    python examples/out_of_distribution.py DATA MODEL [--texts 500] [--train 5000] [--results FOLDER]
 
 DATA is a folder with the sets `sst`, `stf`, `mnli` and `yelp_polarity_1k`, MODEL the folder of a classifier trained on
 the first 5,000 labelled training sentences of SST. The usual texts are sentences of SST's test set; the strange ones
 those of the other sets. The measure is the area under the ROC curve: the share of pairs of a usual and a strange text
 in which the strange one has the higher score, so 0.5 is chance. Intervals (95 %) come from drawing texts again. The
 first row is a control: SST's dev set is as usual as its test set. Yelp's reviews come whole, and cut to about the
-length of a sentence of SST, because length alone tells the whole ones. Without a language model, a small one is
-fitted on the training sentences (about a minute).
+length of a sentence of SST, because length alone tells the whole ones. The language model is a small one, fitted on the
+training sentences (about a minute). With `--results` it is kept there with the scores, and a run goes on from there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 import unhans
-from unhans.detectors import detect, strange_share, usable
+from unhans.detectors import detect, detector, strange_share
 from unhans.types import Example
 
 LABELS = ("negative", "positive")
@@ -40,21 +40,29 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--texts", type=int, default=500, help="of each set")
     parser.add_argument("--train", type=int, default=5000, help="training sentences that detectors may look at")
-    parser.add_argument("--language-model", type=Path, help="folder; made and kept there if it does not exist")
+    parser.add_argument("--results", type=Path, help="folder for the language model and the scores")
+    parser.add_argument("--methods", help="only these detectors, separated by commas")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     classifier = unhans.load(options.model)
     train, usual, sets = _sets(options.data, options.texts, options.train)
-    language_model = _language_model(options.language_model, [example.text for example in train])
+    names = options.methods.split(",") if options.methods else detector.names
+    asks = any("language_model" in detector[name].asks for name in names)
+    language_model = _language_model(options.results, [example.text for example in train]) if asks else None
+    every, ends = [*usual, *(text for texts in sets.values() for text in texts)], [len(usual)]
+    ends += [ends[0] + n for n in np.cumsum([len(texts) for texts in sets.values()])]
     scores: dict[str, dict[str, Floats]] = {}
-    for name in usable(classifier, language_model):
-        start = time.perf_counter()
-        every = [*usual, *(text for texts in sets.values() for text in texts)]
-        found = detect(classifier, train, every, method=name, language_model=language_model)
-        ends = np.cumsum([len(usual), *map(len, sets.values())])
+    for name in names:
+        start, kept = time.perf_counter(), options.results and options.results / f"{name}-{len(train)}-{len(every)}.npy"
+        if kept and kept.exists():
+            found = np.load(kept)
+        else:
+            found = detect(classifier, train, every, method=name, language_model=language_model)
+            print(f"{name}: {time.perf_counter() - start:.0f} s for {len(every):,} texts", flush=True)
+        if kept:
+            np.save(kept, found)
         scores[name] = dict(zip(["usual", *sets], np.split(found, ends[:-1]), strict=True))
-        print(f"{name}: {time.perf_counter() - start:.0f} s for {len(every):,} texts", flush=True)
     print(f"\nAUROC against {len(usual)} sentences of SST's test set\n\n{_areas(scores)}")
     print(f"\nShare that is stranger than 95 % of SST's test sentences\n\n{_shares(scores)}")
 
@@ -82,11 +90,13 @@ def _sets(data: Path, size: int, n_train: int) -> tuple[list[Example], list[Exam
     return train, some([e.text for e in sst.split("test")]), {name: some(texts) for name, texts in sets.items()}
 
 
-def _language_model(folder: Path | None, texts: Sequence[str]) -> unhans.LanguageModel:
-    if folder is not None and folder.exists():
+def _language_model(results: Path | None, texts: Sequence[str]) -> unhans.LanguageModel:
+    folder = results and results / f"language-model-{len(texts)}"
+    if folder and folder.exists():
         return unhans.LanguageModel.open(folder)
     made = unhans.LanguageModel.fit(texts)
-    if folder is not None:
+    if folder:
+        results.mkdir(parents=True, exist_ok=True)
         made.save(folder)
     return made
 

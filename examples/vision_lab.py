@@ -1,6 +1,6 @@
 """The three experiments of "Debugging Tests for Model Explanations" on pictures made on the spot.
 
-    python examples/vision_lab.py [--images 40] [--few 20] [--seeds 0,1,2] [--methods gradient,lime] [--threads 2]
+    python examples/vision_lab.py [--size 1500] [--images 40] [--few 20] [--seeds 0,1,2] [--methods gradient,lime]
 
 Trains five small networks (five convolutions, three linear layers) a seed, and prints the tables beside the paper's
 numbers: the spurious background (Table 2), layers drawn anew from the top down (Figure 7), and models for something
@@ -62,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=40, help="in the two tables")
     parser.add_argument("--few", type=int, default=20, help="pictures whose maps are made again for every layer")
+    parser.add_argument("--size", type=int, default=1500, help="training pictures of each model, at most")
     parser.add_argument("--seeds", default="0", help="separated by commas")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--threads", type=int, default=2)
@@ -71,7 +72,7 @@ def main() -> None:
     sighted, curves, alike = [], [], []
     for seed in seeds:
         start = time.perf_counter()
-        taught = train_all(schedule=replace(SCHEDULE, seed=seed))
+        taught = train_all(size=options.size, schedule=replace(SCHEDULE, seed=seed))
         test, usual = shapes(options.images, spurious=True, seed=seed + 1000), held_out_digits(options.images)
         print(_proof(taught, seed), flush=True)
         sighted.append(spurious_background(taught["spurious"], taught["clean"], test, methods=methods, seed=seed))
