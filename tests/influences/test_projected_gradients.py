@@ -175,3 +175,12 @@ def test_strange_options_and_classifiers_are_refused():
         prepare(classifier, examples(), damping=0)
     with pytest.raises(Unsupported, match="projected_gradients needs gradients"):
         prepare(tiny.bag_of_words({"good": 1.0}), examples())
+
+
+def test_an_index_too_large_to_hold_says_the_same(monkeypatch):
+    """Gradients are written out in full once, or for every text where they would take too much memory."""
+    classifier = tiny.transformer()
+    train = [Example(str(n), text, label=classifier.labels[n % 2]) for n, text in enumerate(tiny.SENTENCES[:6])]
+    held = prepare(classifier, train).scores(tiny.SENTENCES[7])
+    monkeypatch.setattr("unhans.influences.projected_gradients._HELD", 0)
+    assert np.array_equal(prepare(classifier, train).scores(tiny.SENTENCES[7]), held)

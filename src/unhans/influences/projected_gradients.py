@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from unhans.model import TransformerClassifier
 from unhans.types import Example
 
 _PART = 512  # examples kept in one file: what a stop can lose
+_HELD = 2**28  # bytes up to which all of them are held in full
 _LEAST = float(np.finfo(np.float32).tiny) ** 2  # mean square of gradients that single precision cannot write
 Rows = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -137,15 +139,23 @@ def _through(layer: Layer, activations: Tensor, matrix: Tensor) -> Tensor:
 class _Part:
     """The small gradients of some training examples, as they are kept: on disk, where there is one for them.
 
-    In half precision, every row in units of a power of two, which is its last number. They are written out in full only
-    part by part, so that there may be more of them than fit into memory.
+    In half precision, every row in units of a power of two, which is its last number. Where there are many they are
+    written out in full only part by part, so that there may be more of them than fit into memory.
     """
 
     numbers: NDArray[np.int64]
     kept: NDArray[np.floating]
+    held: bool = False  # written out in full once and for all: that takes longer than the products with a text
 
     def units(self) -> Rows:
         """The rows, each in its own units."""
+        return self._units if self.held else self._written_out()
+
+    @cached_property
+    def _units(self) -> Rows:
+        return self._written_out()
+
+    def _written_out(self) -> Rows:
         return self.kept[:, :-1].astype(np.float32)
 
     @property
@@ -162,9 +172,10 @@ def _index(small: Projection, train: Sequence[Example], shelf: Shelf, how: How) 
     def part(start: int, end: int) -> NDArray[np.float16]:
         return _packed(small.rows([train[number] for number in order[start:end]], how, start, n))
 
+    held = n * small.places[-1].stop * np.float32().nbytes <= _HELD
     parts, start = [], 0
     for kept in shelf.parts("gradients", n, part, how.tell, _PART):
-        parts.append(_Part(order[start : start + len(kept)], kept))
+        parts.append(_Part(order[start : start + len(kept)], kept, held))
         start += len(kept)
     return parts
 
