@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from audited import METHODS, keep_audits, keep_lab
+from bugs_shown import METHODS, keep_audits, keep_lab
 from unhans.data import read
 from unhans.types import Example
 from workbench import SHORTCUT, Desk, Person, Server, film_classifier, film_reviews, make_project, member

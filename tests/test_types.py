@@ -336,6 +336,14 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         LocalRisk,
         RatedQuestion,
         RiskSlice,
+        Verdict,
+        Evidence,
+        Finding,
+        Variant,
+        CheckRun,
+        PlantedBug,
+        Sighting,
+        LayerCurve,
     }
 
     assert set(SCHEMA["$defs"]) == {kind.__name__ for kind in parts | set(NOUNS)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from audited import METHODS, WARNED, WARNING, keep_audits, keep_lab, keep_stopped_audit
+from bugs_shown import METHODS, WARNED, WARNING, keep_audits, keep_lab, keep_stopped_audit
 from screens import judge
 from workbench import SHORTCUT, Desk, Person, Server
 
