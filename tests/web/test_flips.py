@@ -51,6 +51,7 @@ def ratings_of(person: Person, project: str) -> list[tuple[Any, ...]]:
     return [
         ("back",) if one["retracts"] else tuple(one["says"][name] for name in ("plausible", "meaningful", "agrees"))
         for one in person.said(project)
+        if one["says"]["kind"] == "flip_rating"
     ]
 
 
