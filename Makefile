@@ -6,7 +6,7 @@ WORKERS ?= 2
 # two torch threads that wait by spinning are slower than one where other work goes on
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help demo serve test test-slow check docs format bench screenshots clean
+.PHONY: help demo serve test test-slow check docs format bench bench-check bench-opponents screenshots clean
 
 help:
 	@echo "make demo       install, train a classifier with a planted shortcut, catch it, fix it, open the workbench"
@@ -16,7 +16,10 @@ help:
 	@echo "make check      lint, types, and whether the generated docs are current"
 	@echo "make docs       write the generated docs anew"
 	@echo "make screenshots  a picture of every screen in both themes, in screenshots/"
-	@echo "make bench      scoring core and explanation methods against the bare model and their peers"
+	@echo "make bench      every benchmark against the bare model and its peers, and one table of all bars; DATA=, MODEL=,"
+	@echo "                ENCODER=, TEXTS= are folders (and a file) that some need, ONLY= names, see docs/speed.md"
+	@echo "make bench-check      the same, quicker: fails where a figure is worse than the committed one"
+	@echo "make bench-opponents  an environment for opponents that do not go into one with the product"
 	@echo "make format     let ruff mend what it can"
 	@echo "make clean      remove .venv, the demo and everything built"
 
@@ -77,11 +80,27 @@ format: .venv/developing
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# folders are handed on; what a benchmark needs and was not given is told in the table
+BENCH_OPTIONS = $(if $(DATA),--data $(DATA)) $(if $(MODEL),--model $(MODEL)) $(if $(ENCODER),--encoder $(ENCODER)) \
+	$(if $(TEXTS),--texts $(TEXTS)) $(if $(TEXTATTACK),--textattack $(TEXTATTACK)) $(if $(ONLY),--only $(ONLY))
+
 bench: .venv/developing
-	$(BIN)/python bench/scoring.py --json bench/results/scoring.json
-	$(BIN)/python bench/attributions.py --json bench/results/attributions.json
-	$(BIN)/python bench/fixes.py --json bench/results/fixes.json
-	$(BIN)/python docs/generate.py
+	$(BIN)/python bench/harness.py run $(BENCH_OPTIONS); status=$$?; $(BIN)/python docs/generate.py && exit $$status
+
+bench-check: .venv/developing
+	$(BIN)/python bench/harness.py check $(BENCH_OPTIONS)
+
+bench-opponents: .venv-bench/made
+
+# TextAttack wants an older transformers; kronfluence wants torchvision, whose wheel does not go with torch for CPUs
+.venv-bench/made: .venv/made
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt torch "transformers<5" \
+		lru-dict more-itertools pandas scipy terminaltables editdistance Levenshtein
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check --no-deps textattack==0.3.11
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target .venv-bench/beside \
+		kronfluence einconv einops opt_einsum
+	@touch $@
 
 clean:
-	rm -rf .venv demo screenshots web/node_modules src/unhans/static
+	rm -rf .venv .venv-bench demo screenshots web/node_modules src/unhans/static

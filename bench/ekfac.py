@@ -1,11 +1,11 @@
 """Our EK-FAC against kronfluence's: how alike the scores are, and what they cost, from one run, side by side.
 
-    python bench/ekfac.py [--data DATA] [--model MODEL] [--sentences 300] [--anchors 16] [--layers -1] [--json out.json]
+    python bench/ekfac.py [--data DATA] [--model MODEL] [--sentences 300] [--rounds 1] [--layers -1] [--json out.json]
 
 DATA is a folder with the set `sst`; without it, demo reviews. MODEL is the folder of a trained classifier with SST's
 two labels; without it, a tiny BERT with random weights. Needs kronfluence, which is no requirement of unhans:
 
-    pip install --no-deps --target FOLDER kronfluence einconv einops && PYTHONPATH=FOLDER python bench/ekfac.py
+    make bench-opponents && PYTHONPATH=.venv-bench/beside python bench/ekfac.py
 
 Both look at the same linear layers, with a damping of a tenth of each layer's mean eigenvalue. Kronfluence draws labels
 from the model's answers, ours needs no draw for two labels; so with other seeds kronfluence differs from itself, and
@@ -27,12 +27,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from _bars import Bar, finish
 from kronfluence.analyzer import Analyzer, prepare_model
 from kronfluence.arguments import FactorArguments, ScoreArguments
 from kronfluence.task import Task
 from kronfluence.utils.dataset import DataLoaderKwargs
 from scipy.stats import spearmanr
-from scoring import clock, machine
+from scoring import clock
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForSequenceClassification
@@ -174,6 +175,7 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--anchors", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--layers", type=int, default=-1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--again", action="store_true")
@@ -187,17 +189,17 @@ def main() -> None:
     train = [train[n] for n in gradients.by_length(train)]
     wanted = set(last_parameters(classifier, asked.layers))
     layers = [layer.name for layer in gradients.layers if f"{layer.name}.weight" in wanted]
-    own, build, score = ours(classifier, train, anchors, asked.layers)
-    other, their_build, their_score = theirs(classifier, train, anchors, layers, seed=0)
+    rounds = []
+    for _ in range(asked.rounds):
+        own, build, score = ours(classifier, train, anchors, asked.layers)
+        other, their_build, their_score = theirs(classifier, train, anchors, layers, seed=0)
+        rounds.append({"curvature": their_build / build, "scores": their_score / score})
     found: dict[str, Any] = {
-        "machine": machine(),
         "sentences": len(train),
         "anchors": len(anchors),
         "linear layers": len(layers),
         "curvature, seconds": {"unhans": round(build, 2), "kronfluence": round(their_build, 2)},
         "scores, seconds": {"unhans": round(score, 2), "kronfluence": round(their_score, 2)},
-        "curvature, kronfluence / unhans": round(their_build / build, 2),
-        "scores, kronfluence / unhans": round(their_score / score, 2),
         "Spearman of unhans and kronfluence": alike(own, other),
         "slope": float(np.polyfit(other.ravel(), own.ravel(), 1)[0]),
     }
@@ -206,8 +208,19 @@ def main() -> None:
             theirs(classifier, train, anchors, layers, seed=1)[0], other
         )
     print(json.dumps(found, indent=2))
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    finish(verdict(rounds, found), asked.json, **found)
+
+
+def verdict(rounds: list[dict[str, float]], found: dict[str, Any]) -> list[Bar]:
+    """How many times as long kronfluence takes, and how alike the scores are."""
+    alike_as = (found["Spearman of unhans and kronfluence"]["mean"],)
+    return [
+        *(
+            Bar("peers", f"EK-FAC, {part}, against kronfluence", ">=", 1.0, tuple(one[part] for one in rounds))
+            for part in ("curvature", "scores")
+        ),
+        Bar("peers", "EK-FAC, Spearman to kronfluence's scores", ">=", None, alike_as, tolerance=0.05),
+    ]
 
 
 if __name__ == "__main__":

@@ -20,9 +20,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
-import json
 import os
-import platform
 import random
 import shutil
 import signal
@@ -42,6 +40,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from _bars import machine, write
 
 from unhans.accounts import Accounts
 from unhans.demo_data import reviews
@@ -502,13 +501,6 @@ def measure(options: argparse.Namespace, name: str, database: str | None, scratc
     return figures.rows
 
 
-def machine() -> str:
-    """What the figures were measured on."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    where = f"{os.cpu_count()} cores, {memory:.0f} GB of memory, {platform.system()}"
-    return f"{where}, Python {platform.python_version()}; the load was made on the same cores"
-
-
 def main() -> None:
     """Measure, print, and say whether the bars of the design hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -534,11 +526,11 @@ def main() -> None:
                 results += measure(options, "postgresql", address, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"\n{machine()}\n" + "\n".join(map(describe, results)))
+    where = f"{machine()}; the load was made on the same cores"
+    print(f"\n{where}\n" + "\n".join(map(describe, results)))
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        facts = {"machine": machine(), "seconds": options.seconds, "think": options.think, "rows": options.rows}
-        options.json.write_text(json.dumps(facts | {"results": results}, indent=1) + "\n")
+        facts = {"machine": where, "seconds": options.seconds, "think": options.think, "rows": options.rows}
+        write(options.json, facts | {"results": results})
 
 
 if __name__ == "__main__":

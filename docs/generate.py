@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import click
 
@@ -27,6 +29,7 @@ FIGURES = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 SPEED = re.compile(r"(<!-- attribution-figures -->\n).*?(<!-- /attribution-figures -->)", re.DOTALL)
 SERVER = re.compile(r"(<!-- server-figures -->\n).*?(<!-- /server-figures -->)", re.DOTALL)
 INFLUENCE = re.compile(r"(<!-- influence-figures -->\n).*?(<!-- /influence-figures -->)", re.DOTALL)
+BARS = re.compile(r"(<!-- bars -->\n).*?(<!-- /bars -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -75,20 +78,23 @@ def scoring(current: str) -> str:
         f"{r['of the limit']:.2f} | {r['against batched']:.1f}x | {r['against default']:.1f}x |"
         for r in told["results"]
     ]
-    bars = [f"- {bar}" for bar in told["bars"]]
+    bars = _listed(told["bars"])
     text = "\n".join([f"Measured with {told['machine']}.", "", head, "|---|---|---|---|---|---|", *rows, "", *bars])
     return FIGURES.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
 
 
 def speed(current: str) -> str:
-    """The page on speed with the figures of `bench/attributions.py --json bench/results/attributions.json`."""
+    """The page on speed: all bars of `make bench`, and the figures of `bench/attributions.py` in full."""
+    current = _all_bars(current)
     figures = ROOT / "bench/results/attributions.json"
     if not figures.exists():
         return current
     told = json.loads(figures.read_text(encoding="utf-8"))
-    lines = [f"Measured with {told['machine']}; shape {told['shape']}.", "", *(f"- {bar}" for bar in told["bars"]), ""]
+    lines = [f"Measured with {told['machine']}; shape {told['shape']}.", "", *_listed(told["bars"]), ""]
     lines += ["| tokens | leave-one-out, of the limit | LIME, of the limit |", "|---|---|---|"]
-    lines += [f"| {n} | {v['leave_one_out']:.2f} | {v['lime']:.2f} |" for n, v in told["of the limit"].items()]
+    for n, shares in told["of the limit"].items():
+        both = (f"{median(shares[method]['limit']):.2f}" for method in ("leave_one_out", "lime"))
+        lines.append(f"| {n} | {' | '.join(both)} |")
     if "fidelity" in told:
         curves = told["fidelity"]["curves"]
         lines += [
@@ -104,6 +110,40 @@ def speed(current: str) -> str:
         ]
     text = "\n".join(lines)
     return SPEED.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)
+
+
+def _all_bars(current: str) -> str:
+    """The table of all bars, from `bench/results/bars.json`."""
+    figures = ROOT / "bench/results/bars.json"
+    if not figures.exists():
+        return current
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    started = told["started"]
+    lines = [
+        f"All of one run, begun {started}, but for what is marked as earlier."
+        if started
+        else "Not of one run: these are the results that were there, some of them of earlier forms of the benchmarks.",
+        "",
+        "| target | what | bar | measured: median (spread) | | benchmark |",
+        "|---" * 6 + "|",
+    ]
+    for bar in told["bars"]:
+        verdict = {True: "holds", False: f"**fails** by {bar['beyond'] or 0:.1%}", None: ""}[bar["holds"]]
+        earlier = bool(bar["values"]) and started is not None and (bar["at"] is None or bar["at"] < started)
+        which = f"{bar['benchmark']}{', earlier' if earlier else ''}"
+        wanted = bar["wanted"].replace(">=", "≥").replace("<=", "≤")
+        lines.append(f"| {bar['target']} | {bar['name']} | {wanted} | {bar['told']} | {verdict} | {which} |")
+    lines += ["", "What the targets are:", "", *(f"- {name}: {what}" for name, what in told["targets"].items())]
+    lines += ["", "The commands:", ""]
+    for one in told["benchmarks"]:
+        state = f" took {one['seconds']:,} s" if one["state"] == "ran" else f" – {one['state']}: {one['reason']}"
+        lines.append(f"- {one['name']}: `{one['command']}`{state}")
+    return BARS.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
+
+
+def _listed(bars: list[dict[str, Any]]) -> list[str]:
+    """Bars one below the other."""
+    return [f"- {bar['says']}" for bar in bars]
 
 
 def reliability(current: str) -> str:
@@ -137,13 +177,14 @@ def influences(current: str) -> str:
         text = "Not measured yet."
     else:
         told = json.loads(figures.read_text(encoding="utf-8"))
-        facts = told["settings"]
+        facts, judged = told["settings"], {bar["name"] for bar in told["bars"]}
         text = "\n".join(
             [
                 f"Measured with {told['machine']}, on {facts['sentences']:,} sentences ({facts['tokens']:,} tokens), "
                 f"with {facts['anchors']} anchors; Spearman over {facts['compared']:,} of the sentences.",
                 "",
-                *(f"- {bar}" for bar in told["bars"]),
+                *_listed(told["bars"]),
+                *(f"- {name}: {value:.4g}" for name, value in told["figures"].items() if name not in judged),
             ]
         )
     return INFLUENCE.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", current)

@@ -1,6 +1,6 @@
 """HILDIF on MNLI and HANS: eight configurations of the loop, the model as it was, and ours (the paper's Figure 1c).
 
-    python examples/hildif_nli.py DATA ENCODER [--seeds 3] [--keep FOLDER] [--results FILE] [--only-tables]
+    python examples/hildif_nli.py DATA ENCODER [--seeds 3] [--first 0] [--keep FOLDER] [--results FILE] [--only-tables]
 
 DATA is a folder with the sets `mnli` and `hans_regen`; ENCODER is a Hugging Face folder or id without a classification
 head. For each seed a base model is trained on 8,000 pairs of MNLI with two labels (or taken from FOLDER, where it is
@@ -52,8 +52,9 @@ def main() -> None:
     """Train, trace, score, copy, train on, measure."""
     options = _arguments()
     torch.set_num_threads(options.threads)
-    for seed in range(0 if options.only_tables else options.seeds):
-        _seed(options, seed)
+    if not options.only_tables:
+        for seed in range(options.first, options.first + options.seeds):
+            _seed(options, seed)
     runs = _latest(options.results)
     names = list(dict.fromkeys([*(row.name for row in _rows()), *(run["configuration"] for run in runs)]))
     print(f"As measured (entailment / non-entailment):\n\n{table(runs, names)}\n")
@@ -66,6 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("data", type=Path)
     parser.add_argument("encoder")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--each", type=int, default=50, help="pairs of each subcase of HANS")
     parser.add_argument("--dev", type=int, default=1500, help="matched dev pairs that are measured")
     parser.add_argument("--keep", type=Path, default=Path("hildif-models"), help="folder of the base models")

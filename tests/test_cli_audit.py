@@ -58,7 +58,7 @@ def test_json_is_the_noun(model, data):
 
 
 def test_the_page_is_one_file_that_runs_nothing(model, data, tmp_path):
-    page = tmp_path / "audit.html"
+    page = tmp_path / "new" / "audit.html"  # whose folder is made
     done = run("--model", model, "--data", data, "--checks", "leaks", "--html", str(page))
     assert done.exit_code == 0, done.output
     told = page.read_text(encoding="utf-8")
@@ -104,6 +104,8 @@ def test_a_project_is_audited_on_what_it_was_not_trained_on(tmp_path):
     [
         (("--text", "A film."), "more than single texts"),
         (("--checks", "magic"), "There is no 'magic' among the checks"),
+        (("--checks", " ,"), "--checks names no check"),
+        (("--html", f"{__file__}/page.html", "--model", "x", "--data", "y"), "Nothing was audited"),
         (("--method", "magic"), "There is no 'magic' among the attributions"),
         ((), "Give a project"),
     ],

@@ -66,11 +66,13 @@ def test_a_project_keeps_what_is_found(tmp_path):
     ("words", "match"),
     [
         (("--bug", "typo"), "Did you mean 'typos'"),
+        (("--methods", "saliancy"), "Did you mean 'saliency'"),
+        (("--methods", ","), "--methods names no method"),
         (("--set", "typos.words=1"), "named by --bug"),
         (("--bug", "typos", "--set", "words=1"), "BUG.NAME=VALUE"),
         (("--bug", "typos", "--set", "typos.colour=red"), "has no option colour"),
-        (("--text", "a text", "--model", "x"), "give a project, or a --model with --data"),
-        ((), "Give a project, or a --model"),
+        (("--text", "a text", "--model", "x"), "give a project, or a --model with --data."),
+        ((), "give a project, or a --model with --data."),
     ],
 )
 def test_what_cannot_be_asked_is_said_before_anything_is_loaded(words, match):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import pytest
 
 from unhans.demo import DemoSettings, Teller, run_demo
@@ -68,6 +71,14 @@ def test_the_workbench_finds_neighbours_and_doubtful_labels(told):
         assert views.doubts(DoubtQuery()).total == 800
 
 
+def test_the_workbench_finds_an_audit_that_names_the_planted_word_first(told):
+    with Project.open(told[2].project) as project:
+        (made,) = project.audits()
+        assert made.complete
+        first = made.findings[0]
+        assert (first.severity, first.words) == ("high", ("imax",))
+
+
 def test_the_demo_removes_an_earlier_demo_but_nothing_else(tmp_path):
     settings = DemoSettings(folder=tmp_path, examples=100, epochs=1)
     settings.project.mkdir()
@@ -89,9 +100,9 @@ def test_an_interrupted_demo_leaves_the_earlier_one(told):
     assert Project.open(told[2].project).classifier.revision == told[0].attribution.revision
 
 
-def test_a_second_demo_takes_the_place_of_the_first(tmp_path):
-    settings = DemoSettings(folder=tmp_path / "d", examples=100, epochs=1)
-    run_demo(settings)
+def test_a_second_demo_takes_the_place_of_the_first(told, tmp_path):
+    settings = replace(told[2], folder=tmp_path / "d", examples=100, epochs=1, fix_epochs=0)
+    shutil.copytree(told[2].project, settings.project)
     (settings.project / "left-over").write_text("x")
     (settings.folder / "other").mkdir()
     run_demo(settings)

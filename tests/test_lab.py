@@ -287,6 +287,30 @@ def test_it_can_be_stopped(world):
         )
 
 
+def test_only_the_very_same_run_goes_on_with_what_was_kept(world, tmp_path):
+    bugs, kept = ["typos", "noisy_weights"], tmp_path / "so-far.json"
+    how = {"bugs": bugs, "methods": METHODS[:1], "schedule": Schedule(epochs=0), "examples": 10, "folder": tmp_path}
+
+    def begins(train=world.train[:40], **changed) -> float:
+        """How far a run is when it first does something, and is stopped."""
+        told: list[float] = []
+        watch = {"progress": lambda done, of: told.append(done / of), "cancelled": lambda: len(told) > 1}
+        with pytest.raises(Cancelled):
+            lab.run(world.start, train, world.test[:20], **how | watch | changed)
+        return told[1]
+
+    with pytest.raises(Cancelled):
+        lab.run(world.start, world.train[:40], world.test[:20], cancelled=kept.exists, **how)
+    assert begins() >= 1 / 2
+    other_label = replace(world.train[0], label=LABELS[world.train[0].label == LABELS[0]])
+    assert begins(train=[other_label, *world.train[1:40]]) < 1 / 2
+    for changed in ({"seed": 1}, {"bugs": bugs[::-1]}, {"methods": METHODS}, {"examples": 11}, {"folder": None}):
+        assert begins(**changed) < 1 / 2, changed
+    assert begins() >= 1 / 2
+    kept.write_text('{"asked": "')  # damaged: it is made again
+    assert begins() < 1 / 2
+
+
 def test_what_cannot_be_done_is_said(world):
     def refused(kind, match, *, classifier=world.start, train=world.train, **how):
         with pytest.raises(kind, match=match):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import tiny
 from small_project import examples, lower, make
-from unhans.audit import audit, check
+from unhans.audit import audit, check, needs_language_model
 from unhans.errors import BadData, BadOption, Cancelled, NotFound
 from unhans.project import Project
 from unhans.store import Store
@@ -111,6 +112,19 @@ def test_findings_of_two_runs_stand_as_those_of_one(project):
     assert timeless(project.audit(names, limit=12)) == timeless(whole)
 
 
+def test_a_language_model_is_fitted_only_for_what_makes_use_of_it(project):
+    every = check.names
+    assert not needs_language_model(project.classifier, every)
+    assert needs_language_model(project.classifier, every, method="lime_mlm")
+    assert not needs_language_model(project.classifier, ["leaks"], method="lime_mlm")
+    by_perplexity = {"strangeness": {"detector": "perplexity"}}
+    assert needs_language_model(project.classifier, every, options=by_perplexity)
+    assert not needs_language_model(project.classifier, ["leaks"], options=by_perplexity)
+    assert needs_language_model(tiny.bag_of_words({"good": 1.0}), ["strangeness"])  # it has no embeddings
+    project.audit(["strangeness", "explanation_sanity"], limit=12)
+    assert not list(project.folder.glob("*language*"))
+
+
 def test_what_cannot_be_audited_is_refused_before_anything_is_stored(project, tmp_path):
     there = len(project.audits())
     for asked, error in (
@@ -158,6 +172,21 @@ def test_the_lab_is_kept_with_its_model(project):
     with pytest.raises(Cancelled):
         project.lab(["reinitialised"], ["saliency"], examples=10, seed=1, cancelled=lambda: True)
     assert project.latest_lab() == found
+
+
+def test_a_lab_that_was_stopped_goes_on_with_the_bugs_that_are_missing(project):
+    asked = {"bugs": ["typos", "noisy_weights"], "methods": ["saliency"], "examples": 10, "limit": 20, "seed": 3}
+    whole, newest, told = project.lab(**asked), project.latest_lab(), []
+    kept = project.folder / "cache" / "lab" / "so-far.json"
+    assert not kept.exists()  # it is in the table
+    with pytest.raises(Cancelled):
+        project.lab(**asked, cancelled=kept.exists)
+    assert project.latest_lab() == newest
+    again = project.lab(**asked, progress=lambda done, of: told.append(done / of))
+    assert replace(again, at=None) == replace(whole, at=None)
+    assert told[0] == 0
+    assert told[1] >= 1 / 2  # the first bug is not planted again
+    assert not kept.exists()
 
 
 def test_a_project_without_a_text_to_see_a_bug_in_is_not_planted_in(tmp_path, project):

@@ -11,6 +11,7 @@ import time
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,7 @@ class OnnxClassifier(BlackBox):
     """An ONNX file: of a Hugging Face classifier (tokenizer and config.json beside it), or one that takes strings."""
 
     def __init__(self, path: Path, labels: Sequence[str] | None = None, max_length: int | None = None) -> None:
+        self._given = (path.resolve(), labels, max_length)
         self._session = _onnx_session(path)
         self._inputs = {given.name: given.type for given in self._session.get_inputs()}
         self._rank = len(self._session.get_inputs()[0].shape)
@@ -133,6 +135,10 @@ class OnnxClassifier(BlackBox):
         for file in sorted(path.parent.glob(f"{path.name}*")):  # large models keep their weights in a file beside it
             digest.update(file.read_bytes())
         self.revision = digest.hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, which opens the same file."""
+        return type(self), self._given
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Question]:
         """Token rows if the file takes those, else texts."""
@@ -218,6 +224,7 @@ class HttpClassifier(BlackBox):
         batch_size: int = 32,
     ) -> None:
         self._url, self.batch_size = url, batch_size
+        self._given: dict[str, Any] = {"name": name, "headers": headers, "timeout": timeout, "batch_size": batch_size}
         self._client = httpx.Client(headers=dict(headers or {}), timeout=timeout, follow_redirects=False)
         self.lasting = name is not None  # behind an address the model may change; a name says that it has not
         if labels is None:
@@ -225,6 +232,10 @@ class HttpClassifier(BlackBox):
             labels = _labels_of(found) or [str(number) for number in range(len(next(iter(_table(found, ())), ())))]
         self.labels = check_labels(labels)
         self.revision = _revision(f"{url} {name}", self.labels)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, which has a connection of its own."""
+        return partial(type(self), self._url, self.labels, **self._given), ()
 
     def probabilities(self, texts: Texts) -> Any:
         """The service's answer in the order of our labels."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unhans.attributions import attribute
+from unhans.audit import check
 from unhans.bugs import Planted, plant
 from unhans.data import read
 from unhans.demo_data import DOMAINS, DomainName, reviews
@@ -33,6 +34,8 @@ _RATE = 5e-4
 _VOTER = "demo"
 _TRACED = 3  # examples whose training examples it shows
 _EXPLAINED = 300  # examples that the workbench shows explained from the start
+_AUDITED = 200  # examples that the audit looks at
+_NOT_AUDITED = "explanation_sanity"  # it takes long, and leaving words out depends on nothing but the model
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,9 @@ def run_demo(settings: DemoSettings, teller: Teller | None = None) -> DemoStory:
     mistaken = accuracies["same data"] < 1
     project.trace(anchors=_TRACED, wrong=mistaken, progress=teller.progress("Tracing"))
     project.doubts(progress=teller.progress("Doubting labels"))
+    teller.step("Auditing it: what can be said against the model, without knowing what was planted")
+    checks = [name for name in check.names if name != _NOT_AUDITED]
+    project.audit(checks, limit=_AUDITED, progress=teller.progress("Auditing"))
     fixed, report = (
         _fix(settings, project, found.words[0].word, test_sets, teller) if settings.fix_epochs else (None, None)
     )

@@ -185,8 +185,8 @@ def loop(
 
     `score` says how far a training example shares an anchor's shortcut; without it, all do. `anchors` are hand-picked
     ones, instead of those drawn. No copy is, or looks like, one of the `tested` texts, and no neighbour that is one is
-    trained on. `index` is what the first round
-    traces with, if somebody has prepared it already; else it is made here, and kept in `folder` if there is one.
+    trained on. `index` is what the first round traces with, if somebody has prepared it already; else it is made here,
+    and kept in `folder` if there is one.
     """
     known = {example.id: example for example in train if example.label is not None}
     run = _Run(plan, known, tuple(tested), language_model, seed, _reused(bars), cancelled)
@@ -355,7 +355,7 @@ class _Run:
     def _train_alone(
         self, classifier: TransformerClassifier, texts: Sequence[Example], watch: Watch
     ) -> TransformerClassifier:
-        """As the paper does, with nothing replayed: the fix refuses texts of one label, and here they are common."""
+        """As the paper does: all epochs on these, with nobody held out to choose one; often they have one label."""
         settings = training_settings(self.plan.training)
         schedule = Schedule(
             epochs=settings["epochs"],

@@ -6,6 +6,7 @@ encoder, or a small one from scratch in about a minute.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 
 from unhans.checkpoint import open_checkpoint, save_folder
 from unhans.errors import BadData, BadOption, Cancelled, Unsupported
-from unhans.model import TOKEN_BUDGET, best_device
+from unhans.model import TOKEN_BUDGET, best_device, fingerprint
 from unhans.packing import MAX_PADDING, Forward
 from unhans.scoring import Progress, batches_by_length
 from unhans.scratch import fresh_language_model, fresh_tokenizer
@@ -66,6 +67,16 @@ class LanguageModel:
         self.tokenizer, self.limit = tokenizer, limit
         self.tokens = Tokens(tokenizer, limit)
         self._forward = Forward(self.model, tokenizer.pad_token_id)
+
+    @cached_property
+    def revision(self) -> str:
+        """Fingerprint of weights, settings, tokenizer and length limit: equal revisions fill in the same words."""
+        return fingerprint(self.model, self.tokens, (self.limit,))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, where it runs on the best device that is there."""
+        model = self.model if self.model.device.type == "cpu" else copy.deepcopy(self.model).cpu()
+        return type(self), (model, self.tokenizer, self.limit)
 
     @classmethod
     def open(cls, source: str | Path, *, max_length: int | None = None, device: str | None = None) -> Self:

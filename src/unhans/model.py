@@ -232,14 +232,7 @@ class TransformerClassifier(Classifier):
     @cached_property
     def revision(self) -> str:  # type: ignore[override]
         """Fingerprint of weights, settings, labels, tokenizer and length limit: equal revisions give equal answers."""
-        config = {key: value for key, value in self.model.config.to_diff_dict().items() if key not in _NO_MATTER}
-        read = self.tokens.rows([as_variant(_PROBE)]), sorted(self.tokenizer.get_vocab().items())
-        told = (self.labels, self.limit, type(self.model).__name__, read)
-        digest = blake2b(json.dumps([repr(told), config], sort_keys=True, default=str).encode(), digest_size=8)
-        for name, weight in sorted(self.model.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return digest.hexdigest()
+        return fingerprint(self.model, self.tokens, (self.labels, self.limit))
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Row]:
         """Token rows."""
@@ -432,6 +425,11 @@ class TransformerClassifier(Classifier):
         kinds = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, self.tokenizer.bos_token_id, 0, 1)
         return next(token for token in kinds if token in known and token != end)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, where it runs on the best device that is there."""
+        model = self.model if self.model.device.type == "cpu" else copy.deepcopy(self.model).cpu()
+        return _arrived, (type(self), model, self.tokenizer, self.limit, self.revision)
+
     def clone(self) -> Self:
         """An independent copy that training may change."""
         return type(self)(copy.deepcopy(self.model), self.tokenizer, self.limit, str(self.model.device))
@@ -445,9 +443,30 @@ class TransformerClassifier(Classifier):
         write_files(folder, self.model, self.tokenizer)
 
 
+def _arrived(
+    kind: type[TransformerClassifier], model: Any, tokenizer: Any, limit: int, revision: str
+) -> TransformerClassifier:
+    """A classifier that was sent from another process; its fingerprint need not be taken again."""
+    made = kind(model, tokenizer, limit)
+    made.__dict__["revision"] = revision
+    return made
+
+
 def _is_plain(model: Any) -> bool:
     parts = [part for part in model.modules() if not list(part.children()) and not isinstance(part, nn.Sequential)]
     return all(isinstance(part, nn.Embedding | nn.Linear | nn.ReLU | nn.Dropout | nn.Identity) for part in parts)
+
+
+def fingerprint(model: Any, tokens: Tokens, told: tuple[Any, ...]) -> str:
+    """A short name for weights, settings and tokenizer, and what else is told: equal ones give equal answers."""
+    config = {key: value for key, value in model.config.to_diff_dict().items() if key not in _NO_MATTER}
+    read = tokens.rows([as_variant(_PROBE)]), sorted(tokens.tokenizer.get_vocab().items())
+    told = (*told, type(model).__name__, read)
+    digest = blake2b(json.dumps([repr(told), config], sort_keys=True, default=str).encode(), digest_size=8)
+    for name, weight in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def best_device() -> str:

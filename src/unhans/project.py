@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -28,7 +28,7 @@ from pydantic import TypeAdapter
 from unhans import __version__, lab
 from unhans.artefacts import Artefacts, hidden_name, sync
 from unhans.attributions import attribute, attribution, check_usable
-from unhans.audit import SEVERITIES, audit, check
+from unhans.audit import SEVERITIES, audit, check, needs_language_model
 from unhans.augmentations import COPIES_PER_POINT, Check, Seen, augment, augmentation, available
 from unhans.augmentations import DEFAULT as AUGMENTING
 from unhans.augmentations import recipe_of as copies_recipe
@@ -38,6 +38,7 @@ from unhans.counterfactuals import DEFAULT as FLIPPING
 from unhans.counterfactuals import SEARCH, Counterfactuals, counterfactual, find_flips, search_settings
 from unhans.counterfactuals import check_usable as check_flips
 from unhans.counterfactuals.scores import scored
+from unhans.crew import HERE, Crew
 from unhans.data import Corpus, read
 from unhans.doubts import Doubts, doubt, doubts
 from unhans.errors import BadData, BadOption, Cancelled, Conflict, ProjectProblem, Unsupported
@@ -105,6 +106,7 @@ _LEXICON = 20_000  # words of the project's texts that a flip may put in
 _VALIDATED = 2000  # examples that choose the epoch, at most: all of them are asked after each
 _TRACED_AT_ONCE = 16  # examples between two writings of traces
 _INDEXES = 4  # of one revision: methods and options that the next trace need not look at all training examples for
+T = TypeVar("T")
 _Named = tuple[str, str, str | None]  # id, hash of the text, and label
 _COPIED_AT_ONCE = 200  # training examples between two writings of copies
 _COPIES = 50_000  # that one call makes, at most
@@ -645,6 +647,8 @@ class Project(Records):
         seed: int = 0,
         by: str = "",
         leads: bool = True,
+        on: str | Crew = HERE,
+        workers: int | None = None,
         progress: Progress | None = None,
         cancelled: Callable[[], bool] | None = None,
         **options: Any,
@@ -669,7 +673,8 @@ class Project(Records):
         found = {name: one.influence for name, one in kept.items() if one.text_hash == name[1]}
         missing = list({_named(example): example for example in examples if _named(example) not in found}.values())
         if missing:
-            made = self._traced(missing, entry, recipe, seed, progress, cancelled, {"top": top, "of": of}, options)
+            spread = {"on": on, "workers": workers, **options}
+            made = self._traced(missing, entry, recipe, seed, progress, cancelled, {"top": top, "of": of}, spread)
             for some in made:
                 stored = [(places[_named(e)], e, one) for e, one in some if _named(e) in places]
                 self.trace_table.keep(by, asked, stored, leads=leads)
@@ -976,7 +981,7 @@ class Project(Records):
             id_, so_far = former.facts.id, former.audit
             self.audit_table.keep(id_, so_far, job=job)
         missing = [run.check.name for run in so_far.checks if run.state == "waiting"]
-        if any("language_model" in check[name].asks for name in missing):
+        if needs_language_model(classifier, missing, method=method, options=given):
             self.language_model(progress=progress, cancelled=cancelled)
 
         def keep(part: Audit) -> None:
@@ -1019,7 +1024,8 @@ class Project(Records):
         """Which explanation sees which planted bug, on the model in use and its data; it is kept.
 
         `unhans.lab.run` says what is what; without `methods`, the usual ones are compared. At most `limit` training
-        examples, drawn by the seed, are what its models are trained on.
+        examples, drawn by the seed, are what its models are trained on. One that was stopped goes on with the bugs that
+        are missing, if the very same is asked for again.
         """
         classifier, parent = self.trainable(), self.parent_of(self.current.id)
         taught = self.taught_examples()
@@ -1034,6 +1040,7 @@ class Project(Records):
             examples=examples,
             language_model=self._fitted_language_model(),
             seed=seed,
+            folder=self.folder / "cache" / "lab" if classifier.lasting else None,
             progress=progress,
             cancelled=cancelled,
         )
@@ -1440,7 +1447,7 @@ def _shifted(progress: Progress | None, before: int, total: int) -> Progress | N
     return None if progress is None else lambda done, _: progress(before + done, total)
 
 
-def sample(examples: Sequence[Example], n: int, seed: int) -> list[Example]:
+def sample(examples: Sequence[T], n: int, seed: int) -> list[T]:
     """At most n examples drawn by the seed, in their own order."""
     if len(examples) <= n:
         return list(examples)

@@ -23,6 +23,7 @@ from unhans.errors import BadModel, ModelFailed, Unsupported
 from unhans.text import Chunk, Hole, Variant, Words, as_variant
 
 _CACHED_CHUNKS = 200_000
+_LOCATED_CHUNKS = 20_000  # with the place of each token in them; only chunks of several words need it
 _BLANKS = ("Ġ", "▁")  # how tokens that begin with a blank are written
 _RESERVED = re.compile(r"\[unused\d+\]|madeupword\d+|<extra_id_\d+>|<unused\d+>")
 _PROBES = (
@@ -95,6 +96,7 @@ class Tokens:
         mask = tokenizer.added_tokens_decoder.get(tokenizer.mask_token_id)
         self._swallows_blanks = mask is None or mask.lstrip
         self._known: dict[str, tuple[int, ...]] = {}
+        self._located: dict[str, Sequence[tuple[int, int]]] = {}
         self._lock = threading.Lock()  # Hugging Face's tokenizers serve one thread at a time
         self._templates = {1: self._template("hello"), 2: self._template("hello", "world")}
         self.chunkwise = all(self._is_chunkwise(text) for text in _PROBES)
@@ -102,10 +104,15 @@ class Tokens:
             if template and template.size >= limit:
                 raise BadModel(f"The model reads only {limit} tokens, which leaves no room for text.")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: it learns its chunks anew, and has a lock of its own."""
+        return type(self), (self.tokenizer, self.limit)
+
     def forget(self) -> None:
         """Drop all known chunks: memory is given back, and the next texts are tokenised anew."""
         with self._lock:
             self._known.clear()
+            self._located.clear()
 
     def rows(self, texts: Iterable[Variant]) -> list[Row]:
         """One row per variant; each new chunk is tokenised once, all of them in one call."""
@@ -367,6 +374,14 @@ class Tokens:
         return owners
 
     def _offsets(self, string: str) -> Sequence[tuple[int, int]]:
+        """Character span of each token; looked for once."""
+        if string not in self._located:
+            if len(self._located) > _LOCATED_CHUNKS:
+                self._located.clear()
+            self._located[string] = self._locate(string)
+        return self._located[string]
+
+    def _locate(self, string: str) -> Sequence[tuple[int, int]]:
         """Character span of each token; worked out from the token strings where the tokenizer does not tell."""
         if not self.tokenizer.is_fast:
             return locate_tokens(string, self.tokenizer.convert_ids_to_tokens(list(self._known[string])))

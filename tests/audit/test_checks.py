@@ -89,6 +89,21 @@ def test_a_word_whose_texts_fail_is_named_with_its_errors():
     assert len(findings) == 1
 
 
+def test_a_word_in_a_few_texts_is_not_severe_and_a_group_as_small_is():
+    twice = [*reviews(), *(replace(e, id=f"again {e.id}") for e in reviews())]
+    classifier = model(lambda text: 1 - sensible(text) if "zoo" in text else sensible(text))
+
+    def severities(every):
+        examples = [
+            replace(e, text=f"{e.text} At the zoo .", group="zoo") if n % every == 0 else e for n, e in enumerate(twice)
+        ]
+        findings = found(classifier, examples, "slices")
+        return [next(one.severity for one in findings if told in one.title) for told in ("word 'zoo'", "group zoo")]
+
+    assert severities(25) == ["medium", "high"]
+    assert severities(10) == ["high", "high"]
+
+
 @pytest.mark.parametrize("kind", ["label", "group", "length", "negation", "rare"])
 def test_every_kind_of_slice_is_found(kind):
     failing, told = {

@@ -16,6 +16,7 @@ from unhans.metrics.influence import (
     Retrained,
     groups_left_out,
     halves,
+    label_counts,
     label_margins,
     leave_some_out,
     linear_datamodelling,
@@ -62,6 +63,41 @@ def test_chance_gets_nothing_and_half_the_truth_gets_less_than_all_of_it():
     assert 0.5 < noisy.low < noisy.value < noisy.high < 0.9
     gap, low, high = noisy.less(chance)
     assert 0 < low < gap < high
+
+
+def test_scores_that_know_labels_alone_get_nothing_once_their_counts_are_held():
+    rng = np.random.default_rng(8)
+    train = [Example(str(n), "a text", label="ab"[n % 2]) for n in range(40)]
+    parts = halves(40, 60)
+    counts = label_counts(train, parts)
+    assert (counts[:, 0] == parts[:, ::2].sum(1)).all()
+    assert (counts.sum(1) == 20).all()
+    for_a = np.where([e.label == "a" for e in train], 1.0, -1.0)
+    labels, fine = np.tile(for_a, (30, 1)), 0.2 * rng.normal(size=(30, 40))
+    retrained = Retrained(parts, parts.astype(float) @ (labels + fine).T)
+    guess = labels + rng.normal(size=labels.shape)
+    assert linear_datamodelling(guess, retrained).low > 0.5
+    assert linear_datamodelling(fine, retrained).value < 0.4
+    assert abs(linear_datamodelling(guess, retrained, held=counts).value) < 0.1
+    assert linear_datamodelling(fine, retrained, held=counts).low > 0.8
+
+
+def test_what_is_held_is_taken_out_as_a_partial_correlation():
+    rng = np.random.default_rng(9)
+    scores, parts, held = rng.normal(size=(3, 12)), halves(12, 25), rng.normal(size=(25, 1))
+    retrained = Retrained(parts, rng.normal(size=(25, 3)) + held)
+    found = linear_datamodelling(scores, retrained, held=held)
+    for text in range(3):
+        told = parts @ scores[text]
+        ab, ac, bc = (
+            stats.spearmanr(one, other).statistic
+            for one, other in (
+                (told, retrained.margins[:, text]),
+                (told, held[:, 0]),
+                (retrained.margins[:, text], held[:, 0]),
+            )
+        )
+        assert found.values[text] == pytest.approx((ab - ac * bc) / np.sqrt((1 - ac**2) * (1 - bc**2)))
 
 
 def test_they_are_the_correlations_they_say():

@@ -36,6 +36,12 @@ def open_verdicts(desk: Desk, project: str, query: str = "") -> Page:
     return page
 
 
+def choose_none(page: Page, group: str) -> None:
+    """Leave out everything that a form lists."""
+    for box in page.get_by_role("group", name=group).get_by_role("checkbox", checked=True).all()[::-1]:
+        box.uncheck()
+
+
 # -- audits
 
 
@@ -91,9 +97,7 @@ def test_a_manager_has_the_model_audited_and_findings_come_by_themselves(
     page = seat(boss).go(f"/p/{project}/bugs")
     expect(page.get_by_text("Nobody has audited this model yet")).to_be_visible()
     page.locator("summary", has_text="Choose what is looked at").click()
-    known = page.get_by_role("group", name="Checks").get_by_role("checkbox")
-    for n in range(known.count()):
-        known.nth(n).uncheck(force=True) if known.nth(n).is_enabled() else None
+    choose_none(page, "Checks")
     expect(page.get_by_text("Choose at least one check.")).to_be_visible()
     page.get_by_role("checkbox", name=re.compile("^calibration")).check()
     page.get_by_role("button", name="Audit the model").click()
@@ -136,6 +140,31 @@ def test_a_cell_of_the_matrix_leads_to_the_examples(desk: Ann, server: Server) -
     page.get_by_label("Explanation", exact=True).select_option("+")
     option = page.get_by_label("Method", exact=True).locator(f"option[value={WARNED}]")
     expect(option).to_have_text(re.compile(f"⚠ {WARNING}$"))  # the warning is shown where the method is offered
+
+
+def test_a_manager_runs_the_lab_and_its_matrix_shows_numbers(seat: Seat, boss: Person, project: str) -> None:
+    page = seat(boss).go(f"/p/{project}/bugs?show=lab")
+    expect(page.get_by_text("The lab has not been run yet")).to_be_visible()
+    for usual, group, wanted in (
+        ("The usual bugs", "Bugs to plant", "reinitialised"),
+        ("The usual explanations", "Explanations to try", "saliency"),
+    ):
+        page.get_by_label(usual).uncheck()
+        choose_none(page, group)
+        expect(page.get_by_text(re.compile("^Choose at least one"))).to_be_visible()
+        page.get_by_role("group", name=group).get_by_role("checkbox", name=re.compile(f"^{wanted}\\b")).check()
+    page.get_by_label("Examples explained for each bug").fill("10")
+    page.get_by_role("button", name="Run the lab").click()
+    cell = page.get_by_role("button", name=re.compile(r"^saliency, reinitialised: detection [01]\.\d\d "))
+    expect(cell).to_be_visible(timeout=LONG)
+    found = boss.ask("GET", f"api/projects/{project}/lab")["lab"]["sightings"]
+    (value,) = (one["value"] for one in found if one["measure"] == "detection")
+    expect(cell).to_contain_text(f"{value:.2f}")
+    cell.click()
+    expect(page.get_by_role("heading", name="saliency on reinitialised")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("^rank correlation"))).to_be_visible()
+    expect(page.locator("canvas").first).to_be_visible()  # the curve over layers
+    expect(page.get_by_role("button", name="Run it again")).to_be_visible()
 
 
 # -- verdicts

@@ -14,12 +14,31 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from screens import ended, mend, rate
+from screens import ended, judge, mend, rate
 from unhans.data import read
 from unhans.project import Project
+from unhans.records.auditing import asked_key
 from unhans.scratch import fresh_classifier
 from unhans.text import Words
-from unhans.types import Attribution, Change, Example, Prediction, Recipe, Report, Rival, WordEffect
+from unhans.types import (
+    Attribution,
+    Audit,
+    Change,
+    CheckRun,
+    Evidence,
+    Example,
+    Finding,
+    Lab,
+    LayerCurve,
+    PlantedBug,
+    Prediction,
+    Recipe,
+    Report,
+    Rival,
+    Sighting,
+    Variant,
+    WordEffect,
+)
 from workbench import Desk, Person, Server, make_project
 
 Seat = Callable[..., Desk]
@@ -97,6 +116,11 @@ def odd(server: Server, boss: Person, tmp_path_factory: pytest.TempPathFactory) 
         rate(boss, "odd", one, 3, None, 2)
     with Project.open(server.folder / "odd") as project:
         project.keep_report("r0", "r1", forged_report(project.report("r0", "r1"), data))
+        audit = forged_audit(project.current.id, data)
+        for found in (replace(audit, findings=audit.findings[3:]), audit):
+            project.audit_table.begin(found, asked=asked_key(len(found.findings)), by=PAYLOADS[0])
+        project.lab_table.keep(forged_lab(project.current.id, data), by=PAYLOADS[0])
+    judge(boss, "odd", 2, "other", None, note=PAYLOADS[0])
     return Odd("odd", boss, server)
 
 
@@ -128,6 +152,47 @@ def _change(example: Example) -> Change:
     why = Attribution(example.id, LABELS[2], words.strings, words.spans, scores, Recipe("attributions", "lime"), "r")
     said = [Prediction(example.id, LABELS, tuple(np.eye(6)[n].tolist()), "r") for n in (1, 2)]
     return Change(example, PAYLOADS[0], said[0], said[1], why, why)
+
+
+def forged_audit(revision: str, data: Sequence[Example]) -> Audit:
+    """An audit with payloads wherever it has a string: a finding and a check for each of them."""
+    ids, evidence = tuple(one.id for one in data), {"value": 0.5, "usual": 0.1, "low": 0.4, "high": 0.6, "n": 20}
+    found = [
+        Finding(
+            Recipe("checks", bad),
+            bad,
+            "high",
+            bad,
+            (Evidence(bad, **evidence),),
+            ids,
+            (bad,),
+            bad,
+            "words",
+            bad,
+            revision,
+            (Variant(one.id, bad, bad, LABELS[2], LABELS[0], -0.5),),
+        )
+        for bad, one in zip(PAYLOADS, data, strict=True)
+    ]
+    runs = [CheckRun(Recipe("checks", bad), bad, "done", bad, 1) for bad in PAYLOADS]
+    return Audit(revision, tuple(found), tuple(runs), len(data), 0, PAYLOADS, Recipe("checks", PAYLOADS[0]))
+
+
+def forged_lab(revision: str, data: Sequence[Example]) -> Lab:
+    """The same of a lab: a bug and a method for each payload."""
+    bugs = [PlantedBug(bad, "data", Recipe("bugs", bad), bad, bad, 0.9, 0.5) for bad in PAYLOADS]
+    seen = [
+        Sighting(bug, bad, "attribution", "detection", 0.9, 0.1, 0.5, 9, True) for bug in PAYLOADS for bad in PAYLOADS
+    ]
+    return Lab(
+        bugs=tuple(bugs),
+        sightings=tuple(seen),
+        curves=tuple(LayerCurve(bad, PAYLOADS, (0.5,) * len(PAYLOADS), (0.1,) * len(PAYLOADS)) for bad in PAYLOADS),
+        warnings=tuple((bad, bad) for bad in PAYLOADS),
+        examples=tuple((bad, tuple(one.id for one in data)) for bad in PAYLOADS),
+        notes=PAYLOADS,
+        revision=revision,
+    )
 
 
 def untouched(desk: Desk) -> None:
@@ -232,6 +297,31 @@ def test_nothing_in_a_rewritten_text_becomes_markup(odd: Odd, seat: Seat) -> Non
     expect(page.get_by_role("heading", name="By group")).to_be_visible()
     page.get_by_role("button", name="Show the table").click()
     expect(page.get_by_role("row", name=re.compile("__proto__|constructor|null|label")).first).to_be_visible()
+    untouched(desk)
+
+
+def test_nothing_in_an_audit_a_lab_or_a_verdict_becomes_markup(odd: Odd, seat: Seat) -> None:
+    desk = seat(odd.boss, at=odd.server)
+    page = desk.go(f"/p/{odd.name}/bugs")
+    cards = page.get_by_role("article")
+    expect(cards).to_have_count(len(PAYLOADS))
+    for n in range(len(PAYLOADS)):
+        for told in ("was changed", "cannot show"):
+            cards.nth(n).locator("summary", has_text=told).click()
+    expect(cards.first.locator(".changed").first).to_contain_text(PAYLOADS[0])
+    page.get_by_label("Compare with").select_option(index=1)
+    expect(page.get_by_role("heading", name="New (3)")).to_be_visible()
+    untouched(desk)
+    report = odd.boss.client.get(page.get_by_role("link", name="Download the report").get_attribute("href") or "")
+    assert "<img src=x" not in report.text
+    desk.go(f"/p/{odd.name}/bugs?show=lab")
+    page.locator("[data-cell='0-0']").click()
+    expect(page.get_by_role("region", name=re.compile(" on ")).first).to_contain_text(PAYLOADS[0])
+    page.get_by_role("button", name=re.compile("^Show the numbers")).click()
+    untouched(desk)
+    desk.go(f"/p/{odd.name}/bugs?show=verdicts&method=none")
+    expect(page.get_by_role("heading", name="What people say, by what they were shown")).to_be_visible()
+    expect(page.get_by_role("textbox", name=re.compile("^Note"))).to_have_value(PAYLOADS[0])
     untouched(desk)
 
 

@@ -1,4 +1,5 @@
 /** How long somebody looked: time stands still while the page is hidden, and after a minute without a sign of life. */
+import { onBeforeUnmount, onMounted } from "vue";
 
 const IDLE = 60_000;
 
@@ -40,4 +41,20 @@ export function makeTimer(now: () => number) {
       return seconds;
     },
   };
+}
+
+/** The timer of a screen, which knows that somebody is there by what they do with the page. */
+export function useTimer() {
+  const timer = makeTimer(() => performance.now());
+  const signs = ["pointermove", "keydown", "scroll"] as const;
+  const seen = (): void => timer.visible(document.visibilityState === "visible");
+  onMounted(() => {
+    for (const sign of signs) window.addEventListener(sign, timer.touch, { passive: true });
+    document.addEventListener("visibilitychange", seen);
+  });
+  onBeforeUnmount(() => {
+    for (const sign of signs) window.removeEventListener(sign, timer.touch);
+    document.removeEventListener("visibilitychange", seen);
+  });
+  return timer;
 }

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from unhans.attributions import attribution
-from unhans.audit._look import Ask, Find, Look, Outcome, drawn
+from unhans.audit._look import Ask, Find, Look, Outcome, detector_for, drawn
 from unhans.audit._rules import FEWEST
+from unhans.detectors import detector
 from unhans.errors import BadData, BadOption, Unsupported
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
@@ -31,7 +32,7 @@ from unhans.registry import Entry, Registry
 from unhans.scoring import How, Progress, ScoreCache
 from unhans.types import Audit, CheckRun, Example, Finding, Recipe
 
-__all__ = ["SEVERITIES", "Ask", "Find", "How", "Outcome", "audit", "check", "usable"]
+__all__ = ["SEVERITIES", "Ask", "Find", "How", "Outcome", "audit", "check", "needs_language_model", "usable"]
 
 check = Registry(
     "checks",
@@ -57,6 +58,7 @@ check = Registry(
 )
 SEVERITIES = ("high", "medium", "low")
 _USUAL = "leave_one_out"
+_STRANGENESS = "strangeness"  # the check that measures with a detector
 _STEPS = 1000  # of the whole, for those who watch
 
 
@@ -114,6 +116,23 @@ def audit(
 def usable(classifier: Classifier) -> tuple[str, ...]:
     """Names of the checks that this classifier can serve, in the order they run."""
     return tuple(entry.name for entry in _entries(None) if entry.needs <= classifier.capabilities)
+
+
+def needs_language_model(
+    classifier: Classifier,
+    checks: Sequence[str],
+    *,
+    method: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> bool:
+    """Whether one of these checks would make use of a language model; fitting one takes longer than most of them."""
+    explained = "language_model" in attribution[method or _USUAL].asks
+    wanted = (options or {}).get(_STRANGENESS, {}).get("detector", "usual")
+    measured = "language_model" in detector[detector_for(classifier, wanted)].asks
+    return any(
+        (explained and not {"explain", "method"}.isdisjoint(entry.asks)) or (measured and entry.name == _STRANGENESS)
+        for entry in (check[name] for name in checks)
+    )
 
 
 def _entries(checks: Sequence[str] | None) -> list[Entry]:

@@ -37,7 +37,7 @@ _ALLOWED = 0.1  # of the probability, by which a text may move the wrong way: Ch
     on="single",
     paper="Ribeiro et al. 2020 (CheckList, directional), arXiv:2005.04118",
 )
-def direction(  # noqa: PLR0917 - what it asks for, by name
+def direction(
     classifier: Classifier,
     examples: Sequence[Example],
     log_probs: Floats,
@@ -99,7 +99,7 @@ def _poles(classifier: Classifier, said: Floats, pole: Floats) -> tuple[int, int
     return blame, praise
 
 
-def _plain_negation(  # noqa: PLR0917 - one part of `direction`
+def _plain_negation(
     classifier: Classifier,
     plain: Sequence[tuple[str, int]],
     said: Floats,

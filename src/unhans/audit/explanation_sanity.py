@@ -9,7 +9,7 @@ from unhans.attributions import attribution
 from unhans.audit import Find, How, Outcome, check
 from unhans.audit._look import drawn
 from unhans.audit._rules import SANITY
-from unhans.errors import BadOption, Unsupported
+from unhans.errors import BadData, BadOption, Unsupported
 from unhans.language_model import LanguageModel
 from unhans.metrics import measure
 from unhans.model import Classifier
@@ -23,7 +23,7 @@ from unhans.types import Evidence, Example
     order=11,
     paper="Adebayo et al. 2018, arXiv:1810.03292",
 )
-def explanation_sanity(  # noqa: PLR0917 - what it asks for, by name
+def explanation_sanity(
     classifier: Classifier,
     examples: Sequence[Example],
     train: Sequence[Example],
@@ -47,6 +47,8 @@ def explanation_sanity(  # noqa: PLR0917 - what it asks for, by name
         raise Unsupported(f"{method} needs a language model, and none was given.")
     given: dict[str, Any] = {"language_model": language_model, "background": background}
     some = drawn([e for e in examples if e.text.strip()], texts, seed)
+    if len(some) < 2:
+        raise BadData(f"It takes two texts or more to explain, and there are {len(some)}.")
     how.tell(0, 1)
     grade = measure(
         classifier, some, metric="sanity_spearman", method=method, seed=seed, cancelled=how.cancelled,

@@ -45,7 +45,7 @@ class _Part:
     order=4,
     paper="Dixon et al. 2018, doi:10.1145/3278721.3278729; Hardt et al. 2016, arXiv:1610.02413",
 )
-def group_gaps(  # noqa: PLR0917 - what it asks for, by name
+def group_gaps(
     classifier: Classifier,
     examples: Sequence[Example],
     forms: Sequence[tuple[str, ...]],
@@ -132,7 +132,7 @@ def _gap(
     )
 
 
-def _swapped(  # noqa: PLR0917 - one part of `group_gaps`
+def _swapped(
     classifier: Classifier,
     examples: Sequence[Example],
     log_probs: Floats,

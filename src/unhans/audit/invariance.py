@@ -38,7 +38,7 @@ Change = Callable[[Example, np.random.Generator], "Variant | None"]
     order=8,
     paper="Ribeiro et al. 2020 (CheckList, invariance), arXiv:2005.04118",
 )
-def invariance(  # noqa: PLR0917 - what it asks for, by name
+def invariance(
     classifier: Classifier,
     examples: Sequence[Example],
     log_probs: Floats,

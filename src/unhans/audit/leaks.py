@@ -62,7 +62,7 @@ def _leaked(examples: Sequence[Example], train: Sequence[Example]) -> Flags:
     return np.array([key in known for key in _keys(examples, near=True)], bool)
 
 
-def _leak(  # noqa: PLR0917 - the middle of `leaks`
+def _leak(
     examples: Sequence[Example], train: Sequence[Example], leaked: Flags, log_probs: Floats, given: Ints, find: Find
 ) -> Iterator[Finding]:
     low, _ = wilson(int(leaked.sum()), len(leaked))

@@ -27,7 +27,7 @@ _READ = 1000  # pairs that are read with one text missing
     on="pair",
     paper="McCoy et al. 2019, arXiv:1902.01007; Gururangan et al. 2018, arXiv:1803.02324",
 )
-def patterns(  # noqa: PLR0917 - what it asks for, by name
+def patterns(
     classifier: Classifier,
     examples: Sequence[Example],
     log_probs: Floats,
@@ -120,7 +120,7 @@ def _pattern(name: str, label: int, inside: Flags, on: _Said, find: Find) -> Ite
     )
 
 
-def _partial(  # noqa: PLR0917 - the other half of `patterns`
+def _partial(
     classifier: Classifier, examples: Sequence[Example], truth: Ints, ask: Ask, find: Find, how: How, seed: int
 ) -> Iterator[Finding]:
     """What the model makes of one text of a pair, the other being empty."""

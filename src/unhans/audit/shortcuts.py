@@ -27,7 +27,7 @@ _RIVALS = 5  # the strongest other words, with which a word's effect is compared
     order=1,
     paper="Pezeshkpour et al. 2022, arXiv:2107.00323; Wang et al. 2022, arXiv:2110.07736",
 )
-def shortcuts(  # noqa: PLR0917 - what it asks for, by name
+def shortcuts(
     classifier: Classifier,
     examples: Sequence[Example],
     train: Sequence[Example],

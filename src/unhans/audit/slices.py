@@ -19,6 +19,7 @@ from unhans.model import Classifier
 from unhans.types import Example, Finding
 
 _WORDS = 200  # the commonest words that are looked at
+_SHARE = 0.05  # of all texts, from which on a slice by a word can be severe: of so many words a few are always hard
 _RARE = 0.15  # share of a text's words that occur nowhere else, from which on it may be mistyped
 
 
@@ -40,7 +41,7 @@ class _Slice:
     labelled=True,
     paper="Chung et al. 2019, arXiv:1807.06068",
 )
-def slices(  # noqa: PLR0917 - what it asks for, by name
+def slices(
     classifier: Classifier,
     examples: Sequence[Example],
     log_probs: Floats,
@@ -120,6 +121,8 @@ def _finding(one: _Slice, examples: Sequence[Example], right: Flags, find: Find)
     severity = SLICES(_gap(one.inside, right)[0])
     if severity is None:
         return None
+    if severity == "high" and one.word is not None and one.inside.mean() < _SHARE:
+        severity = "medium"
     inside, rest = float(right[one.inside].mean()), float(right[~one.inside].mean())
     wrong = np.flatnonzero(one.inside & ~right)
     return find(

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from unhans.audit import Find, How, Outcome, check
-from unhans.audit._look import drawn
+from unhans.audit._look import detector_for, drawn
 from unhans.audit._rules import FEWEST, STRANGE
 from unhans.audit._statistics import percent
 from unhans.detectors import detect, strange_share, usable
@@ -19,7 +19,6 @@ from unhans.types import Evidence, Example
 
 _LEVEL = 0.95
 _MOST = 2000  # texts on each side
-_USUAL = ("embedding_distance", "mahalanobis", "perplexity", "max_probability")  # the first that can be used
 
 
 @check(
@@ -30,7 +29,7 @@ _USUAL = ("embedding_distance", "mahalanobis", "perplexity", "max_probability") 
     trained=True,
     paper="Lee et al. 2018, arXiv:1807.03888; Hendrycks & Gimpel 2017, arXiv:1610.02136",
 )
-def strangeness(  # noqa: PLR0917 - what it asks for, by name
+def strangeness(
     classifier: Classifier,
     examples: Sequence[Example],
     train: Sequence[Example],
@@ -48,9 +47,8 @@ def strangeness(  # noqa: PLR0917 - what it asks for, by name
 
     Half of the training texts stand for what was taught, the other half for what is usual.
     """
-    known = usable(classifier, language_model)
-    name = next((d for d in _USUAL if d in known), None) if detector == "usual" else detector
-    if name is None or name not in known:
+    name = detector_for(classifier, detector, language_model=language_model is not None)
+    if name not in usable(classifier, language_model):
         raise BadData(f"The detector {detector} cannot be used with this model.")
     seen = {example.text_hash for example in train}
     fresh = drawn([e for e in examples if e.text_hash not in seen], _MOST, seed)

@@ -27,7 +27,7 @@ _SHOWN = 50
     trained=True,
     paper="Northcutt et al. 2021, arXiv:1911.00068",
 )
-def wrong_labels(  # noqa: PLR0917 - what it asks for, by name
+def wrong_labels(
     classifier: Classifier,
     train: Sequence[Example],
     find: Find,

@@ -167,7 +167,17 @@ class _Source:
         return sample(self.corpus, _BACKGROUND, seed)
 
 
-def _open(
+def _open(**source: Any) -> _Source:
+    """Model and texts as the options of `_source_options` say."""
+    opened, classifier, given, columns = _opened(**source)
+    corpus = _read(given, columns) if given else opened.examples  # type: ignore[union-attr]
+    if corpus.set_aside:
+        click.echo(corpus.summary(), err=True)
+    own = opened is not None and not (source["model"] or given)
+    return _Source(opened, classifier, corpus if own else _spelled_as(classifier, corpus), own, bool(source["texts"]))
+
+
+def _opened(
     *,
     project: Path | None,
     model: str | None,
@@ -176,8 +186,8 @@ def _open(
     pairs: tuple[str, ...],
     database: str | None,
     **columns: str | None,
-) -> _Source:
-    """Model and texts as the options of `_source_options` say."""
+) -> tuple[Project | None, Classifier, Any, dict[str, str | None]]:
+    """The project, the model, where the texts are if not in the project, and what their columns are."""
     from unhans.loading import load
     from unhans.project import Project
 
@@ -193,22 +203,53 @@ def _open(
         click.get_current_context().call_on_close(opened.close)
     classifier = load(model) if model else opened.classifier  # type: ignore[union-attr]
     given = list(zip(texts, pairs, strict=True)) if pairs else list(texts)
-    corpus = _read(given or data, columns) if given or data else opened.examples  # type: ignore[union-attr]
-    if corpus.set_aside:
-        click.echo(corpus.summary(), err=True)
-    own = opened is not None and not (model or given or data)
-    return _Source(opened, classifier, corpus if own else _spelled_as(classifier, corpus), own, bool(given))
+    return opened, classifier, given or data, columns
+
+
+def _crew_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say who works, of commands whose work falls into parts."""
+    for option in reversed(
+        (
+            click.option(
+                "--on",
+                "place",
+                metavar="PLACE",
+                help="Who does the work: here, ray (workers on this machine), or ray://HOST:PORT of a cluster; "
+                "by default as the project says, or here.",
+            ),
+            click.option("--workers", type=click.IntRange(1), help="Of Ray; by default one for each processor."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _part_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How much goes into one file of bulk work."""
+    return click.option(
+        "--part", type=click.IntRange(1), metavar="N", help="Examples in each Parquet file; 1000 by default."
+    )(command)
 
 
 @main.command()
 @_source_options
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for Parquet files: for more than fits a screen.")
+@_part_option
+@_crew_options
 @click.option("--json", "as_json", is_flag=True, help="Print one prediction per line as JSON.")
-def predict(as_json: bool, **source: Any) -> None:
+def predict(
+    out: Path | None, part: int | None, place: str | None, workers: int | None, as_json: bool, **source: Any
+) -> None:
     """Let a model classify a project's data, a data file, or texts given here."""
+    asked = bulk.Asked(out, None, part, place, workers, as_json)
+    if out is not None:
+        return bulk.predict(asked, source)
+    asked.refuse()
     on = _open(**source)
     with _bar("Predicting") as progress:
         ask = on.project.predict if on.project and on.own else partial(on.classifier.predict_stream, on.corpus)
         _print_predictions(on.corpus, ask(progress=progress), as_json)
+    return None
 
 
 def _method_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -238,14 +279,24 @@ def _method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--units", type=click.Choice(["word", "phrase", "sentence"]), default="word", show_default=True, help="What scores."
 )
-@click.option("--examples", "n", type=click.IntRange(1), default=10, show_default=True, help="The first so many.")
-@click.option("--out", type=click.Path(path_type=Path), help="Also save: .json, .jsonl, .csv, .html, .svg or .png.")
+@click.option("--examples", "n", type=click.IntRange(1), help="The first so many: 10 by default, all in a folder.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Also save: .json, .jsonl, .csv, .html, .svg or .png. Without an ending: a folder for Parquet files, for "
+    "any number of examples; the same command again goes on where it stopped.",
+)
+@_part_option
+@_crew_options
 @click.option("--json", "as_json", is_flag=True, help="Print one attribution per line as JSON.")
 def explain(  # noqa: PLR0917 - click passes them by name
     target: str | None,
     units: str,
-    n: int,
+    n: int | None,
     out: Path | None,
+    part: int | None,
+    place: str | None,
+    workers: int | None,
     as_json: bool,
     method: str,
     settings: tuple[str, ...],
@@ -258,9 +309,13 @@ def explain(  # noqa: PLR0917 - click passes them by name
     from unhans.types import to_json
 
     how = _how(method, settings, language_model, seed) | {"target": target, "units": units}
+    asked = bulk.Asked(out, n, part, place, workers, as_json)
+    if out is not None and not out.suffix:
+        return bulk.explain(asked, how, source)
+    asked.refuse()
     if out is not None:
         check_suffix(out)
-    on = _open(**source)
+    on, n = _open(**source), n or 10
     examples = list(on.corpus[:n])
     found = _explain(on, examples, how)
     predictions = _predict(on, examples)
@@ -274,6 +329,7 @@ def explain(  # noqa: PLR0917 - click passes them by name
     if out is not None:
         save(found, out, examples=examples, predictions=predictions)
         click.echo(f"Saved as {out}.", err=as_json)
+    return None
 
 
 @main.command()
@@ -576,18 +632,24 @@ def _explain(on: _Source, examples: list[Example], how: dict[str, Any]) -> Attri
     entry = attribution[how["method"]]
     # nobody should look for examples, or wait for a language model, for a method that cannot work with the model
     check_usable(on.classifier, entry, background=True, language_model=True)
-    if "language_model" in entry.asks and how["language_model"] is None:
-        if on.project is None:
-            raise BadOption(f"{entry.name} needs --language-model FOLDER; a project makes one of its own texts.")
-        with _bar("Preparing a language model") as progress:
-            own = on.project.language_model(progress=progress)
-        how = how if on.own else how | {"language_model": own}
+    own = _own_language_model(on.project, entry, how)
+    how = how if own is None or on.own else how | {"language_model": own}
     with _bar("Explaining") as progress:
         if on.project is not None and on.own:
             return on.project.explain(examples=examples, progress=progress, **how)
         if "background" in entry.asks:
             how = how | {"background": on.background(entry.name, how["seed"])}
         return attribute(on.classifier, examples, progress=progress, cache=_cache(on), **how)
+
+
+def _own_language_model(project: Project | None, entry: Entry, how: dict[str, Any]) -> LanguageModel | None:
+    """The project's, for a method that needs one and was given none."""
+    if "language_model" not in entry.asks or how["language_model"] is not None:
+        return None
+    if project is None:
+        raise BadOption(f"{entry.name} needs --language-model FOLDER; a project makes one of its own texts.")
+    with _bar("Preparing a language model") as progress:
+        return project.language_model(progress=progress)
 
 
 def _predict(on: _Source, examples: list[Example]) -> list[Prediction]:
@@ -749,15 +811,27 @@ def _names(given: str) -> list[str]:
 def _read(source: Any, columns: dict[str, str | None]) -> Corpus:
     """The data with the columns and labels that were named on the command line."""
     from unhans.data import read
+
+    with _bar("Reading") as progress, _told_on_the_command_line():
+        return read(source, **_named(columns), progress=progress)
+
+
+def _named(columns: dict[str, str | None]) -> dict[str, Any]:
+    """What `read` takes for them."""
+    named = {key.removesuffix("_column"): value for key, value in columns.items() if key != "labels" and value}
+    return {"labels": _label_names(columns["labels"]), **named}
+
+
+@contextmanager
+def _told_on_the_command_line() -> Iterator[None]:
+    """What data lacks is named by options in Python; here they are called otherwise."""
     from unhans.errors import BadData
 
-    named = {key.removesuffix("_column"): value for key, value in columns.items() if key != "labels" and value}
-    with _bar("Reading") as progress:
-        try:
-            return read(source, labels=_label_names(columns["labels"]), progress=progress, **named)  # type: ignore[arg-type]
-        except BadData as error:
-            hint = " (On the command line: --text-column, --label-column, --labels.)" if "=" in str(error) else ""
-            raise BadData(f"{error}{hint}") from error
+    try:
+        yield
+    except BadData as error:
+        hint = " (On the command line: --text-column, --label-column, --labels.)" if "=" in str(error) else ""
+        raise BadData(f"{error}{hint}") from error
 
 
 def _label_names(given: str | None) -> Any:
@@ -897,4 +971,4 @@ def _bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
         yield bar(title)
 
 
-from unhans.cli import auditing, fixing, flipping, hildif, lab, tracing  # noqa: E402, F401 - their commands join the group, and need what is above
+from unhans.cli import auditing, bulk, fixing, flipping, hildif, lab, tracing  # noqa: E402, F401 - their commands join the group, and need what is above

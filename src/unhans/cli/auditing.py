@@ -52,22 +52,38 @@ def audit(  # noqa: PLR0917 - click passes them by name
     """
     from unhans.attributions import attribution
     from unhans.audit import check
+    from unhans.data.writing import new_file
     from unhans.reporting import audit_page, audit_text
     from unhans.types import to_json
 
+    if checks is not None and not _names(checks):
+        raise BadOption(f"--checks names no check. Leave it out for all, or choose from: {', '.join(check.names)}.")
     asked = {"checks": None if checks is None else [check[name].name for name in _names(checks)]}
     how = {"method": None if method is None else attribution[method].name, "limit": limit, "seed": seed}
-    if source["texts"]:
+    if source["texts"] or not (source["project"] or (source["model"] and source["data"])):
         raise BadOption("An audit takes more than single texts. Give a project, or a --model with --data.")
+    if html is not None:
+        _make_room(html)
     on = _open(**source)
     found = _audited(on, train, asked | how)
     if html is not None:
-        html.write_text(audit_page(found, examples=_shown(on, found)), encoding="utf-8")
+        with new_file(html) as file:
+            file.write(audit_page(found, examples=_shown(on, found)).encode(errors="replace"))
         click.echo(f"Written to {html}.", err=True)
     click.echo(to_json(found) if as_json else audit_text(found), nl=as_json)
     if fail_on is not None and found.worst in _LEVELS[: _LEVELS.index(fail_on) + 1]:
         click.echo(f"There is a finding of severity {fail_on} or above.", err=True)
         click.get_current_context().exit(_FAILED)
+
+
+def _make_room(page: Path) -> None:
+    """The folder of a page, before an audit that may take minutes is lost for want of it."""
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadOption(
+            f"No folder can be made for {page}: {error.strerror}. Nothing was audited; choose another with --html."
+        ) from error
 
 
 def _audited(on: _Source, train: Path | None, asked: dict[str, Any]) -> Audit:

@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unhans.cli import _bar, _cache, _explain, _how, _open, _plain, _print_json, _Source, _source_options, main
+from unhans.cli import (
+    _bar,
+    _cache,
+    _crew_options,
+    _explain,
+    _how,
+    _open,
+    _part_option,
+    _plain,
+    _print_json,
+    _Source,
+    _source_options,
+    bulk,
+    main,
+)
 from unhans.cli.fixing import _LOCAL, _json_option, _pairs, _project_option
 from unhans.errors import BadOption
 
 if TYPE_CHECKING:
     from unhans.language_model import LanguageModel
+    from unhans.project import Project
     from unhans.registry import Entry
     from unhans.types import Counterfactual, Example, Rationale
 
@@ -88,7 +103,14 @@ def rationale(  # noqa: PLR0917 - click passes them by name
 @_chosen_options
 @click.option("--keep", type=click.IntRange(1, 20), default=1, show_default=True, help="Flips of each text at most.")
 @click.option("--language-model", metavar="FOLDER", help="A masked language model; a project makes its own.")
-@click.option("--examples", "n", type=click.IntRange(1), default=10, show_default=True, help="The first so many.")
+@click.option("--examples", "n", type=click.IntRange(1), help="The first so many: 10 by default, all with --out.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for Parquet files, for any number of examples; the same command again goes on where it stopped.",
+)
+@_part_option
+@_crew_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @_json_option
 def flips(  # noqa: PLR0917 - click passes them by name
@@ -102,7 +124,11 @@ def flips(  # noqa: PLR0917 - click passes them by name
     set_choice: tuple[str, ...],
     keep: int,
     language_model: str | None,
-    n: int,
+    n: int | None,
+    out: Path | None,
+    part: int | None,
+    place: str | None,
+    workers: int | None,
     seed: int,
     as_json: bool,
     **source: Any,
@@ -113,9 +139,15 @@ def flips(  # noqa: PLR0917 - click passes them by name
 
     entry, search = counterfactual[method], search_settings(_pairs("--search", searching))
     options = entry.settings(_pairs("--set", settings))
-    on = _open(**source)
-    examples = list(on.corpus[:n])
     asked: dict[str, Any] = {"method": entry.name, "target": target, "keep": keep, "search": search, "seed": seed}
+    bulky = bulk.Asked(out, n, part, place, workers, as_json)
+    if out is not None:
+        if only_rationale:
+            raise BadOption("--rationale is for what is shown here; leave it out, or leave --out out.")
+        return bulk.flips(bulky, entry, language_model, asked | options, source)
+    bulky.refuse()
+    on = _open(**source)
+    examples = list(on.corpus[: n or 10])
     if only_rationale:
         chosen = _rationales(on, examples, explained_by, choose, set_choice, {"seed": seed})
         asked["editable"] = {one.example: one.chosen for one in chosen}
@@ -123,13 +155,14 @@ def flips(  # noqa: PLR0917 - click passes them by name
     if as_json:
         for one in found:
             click.echo(to_json(one))
-        return
+        return None
     for one in found:
         _print_flip(one)
     flipped = len({one.example for one in found if one.flips and one.edits})
     click.echo(f"{flipped} of {len(examples)} texts flip within {search['max_edits']} changes, by {entry.name}.")
     if on.own:
         click.echo("The project keeps them: judge them in the workbench, or with unhans rate.")
+    return None
 
 
 @main.command()
@@ -206,20 +239,27 @@ def _rationales(  # noqa: PLR0917 - what the options of `_chosen_options` say
 
 def _language_model(on: _Source, entry: Entry, search: Mapping[str, Any], folder: str | None) -> LanguageModel | None:
     """The one given; or the project's own, if the generator or a rule needs one."""
+    if folder is not None and on.own:
+        raise BadOption("A project has a language model of its own, which its flips are kept with; leave it out.")
+    return opened_language_model(on.project, entry, search, folder)
+
+
+def opened_language_model(
+    project: Project | None, entry: Entry, search: Mapping[str, Any], folder: str | None
+) -> LanguageModel | None:
+    """The same, where nothing is kept with it."""
     from unhans.language_model import LanguageModel
 
     if folder is not None:
-        if on.own:
-            raise BadOption("A project has a language model of its own, which its flips are kept with; leave it out.")
         return LanguageModel.open(folder)
     if "language_model" not in entry.asks and not search["fluency"]:
         return None
-    if on.project is None:
+    if project is None:
         if entry.facts.get("language_model_optional") and not search["fluency"]:
             return None
         raise BadOption(f"{entry.name} needs --language-model FOLDER; a project makes one of its own texts.")
     with _bar("Preparing a language model") as progress:
-        return on.project.language_model(progress=progress)
+        return project.language_model(progress=progress)
 
 
 def _flips(

@@ -62,12 +62,15 @@ def lab(  # noqa: PLR0917 - click passes them by name
     Models are trained for it, from the given model's weights; the given model is left as it is. A project keeps what is
     found, and marks methods that do not depend on the model wherever they are offered.
     """
+    from unhans.attributions import attribution
     from unhans.types import to_json
 
     chosen = _bugs(bugs, settings)
-    looking = methods if methods in ("usual", "all") else _names(methods)
-    if source["texts"]:
-        raise BadOption("Models are trained in the lab, so give a project, or a --model with --data.")
+    looking = methods if methods in ("usual", "all") else [attribution[name].name for name in _names(methods)]
+    if not looking:
+        raise BadOption("--methods names no method. Leave it out for the usual ones, or say all.")
+    if source["texts"] or not (source["project"] or (source["model"] and source["data"])):
+        raise BadOption("Models are trained in the lab: give a project, or a --model with --data.")
     on = _open(**source)
     how: dict[str, Any] = {"bugs": chosen, "methods": looking, "examples": n, "seed": seed}
     with _bar("Planting and looking") as progress:
@@ -111,7 +114,12 @@ def _run(on: _Source, file: Path | None, how: dict[str, Any]) -> Lab:
     train = [example for example in examples if example.split == _TRAIN]
     test = [example for example in examples if example.split != _TRAIN]
     if not train or not test:
-        raise BadOption("The data has no split train, or nothing else: give the training examples with --train FILE.")
+        told = (
+            "All examples have the split train, so none is left to look at." if train else "No split is called train."
+        )
+        raise BadOption(
+            f"{told} Nothing was trained. Give the training examples with --train FILE, others with --data."
+        )
     return run(on.classifier, train, test, **how)
 
 

@@ -13,6 +13,7 @@ import click
 
 from unhans.cli import (
     _bar,
+    _crew_options,
     _open,
     _plain,
     _predict,
@@ -25,6 +26,7 @@ from unhans.cli import (
     _tell,
     main,
 )
+from unhans.cli.bulk import crew_of
 from unhans.cli.fixing import _LOCAL, _json_option, _pairs, _project_option
 from unhans.errors import BadData, BadOption, NotFound
 
@@ -85,6 +87,7 @@ def _anchor_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="What spoke for the given label, or for what the model says.",
 )
 @click.option("--top", type=click.IntRange(1, 1000), default=10, show_default=True, help="Training examples of each.")
+@_crew_options
 @_seed_option
 @_json_option
 def trace(  # noqa: PLR0917 - click passes them by name
@@ -99,6 +102,8 @@ def trace(  # noqa: PLR0917 - click passes them by name
     settings: tuple[str, ...],
     of: Literal["label", "prediction"],
     top: int,
+    place: str | None,
+    workers: int | None,
     seed: int,
     as_json: bool,
     **source: Any,
@@ -125,6 +130,7 @@ def trace(  # noqa: PLR0917 - click passes them by name
     taught = _training(on, train, columns)
     picked = _anchors(on, taught, ids, split, pattern, {"n": anchors, "wrong": wrong, "options": chosen, "seed": seed})
     asked = {"method": entry.name, "of": of, "top": top, "seed": seed} | options
+    asked |= dict(zip(("on", "workers"), crew_of(place, workers, on.project), strict=True))
     found = _traced(on, picked, taught, train is None, entry, asked)
     if as_json:
         for one in found:

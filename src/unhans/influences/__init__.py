@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from unhans.crew import HERE, Crew, crew
 from unhans.errors import BadData, BadOption, Cancelled, Unsupported
 from unhans.influences._shelf import Shelf
 from unhans.model import Classifier, TransformerClassifier, as_examples
@@ -60,6 +61,10 @@ class How:
 
     progress: Progress | None = None
     cancelled: Callable[[], bool] | None = None
+
+    def __reduce__(self) -> tuple[type[How], tuple[()]]:
+        """In another process there is nobody to tell or to ask."""
+        return How, ()
 
     def tell(self, done: int, of: int) -> None:
         """So much of it is done; stops here if somebody wants that."""
@@ -208,19 +213,23 @@ def prepare(
     show_progress: bool = False,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
+    on: str | Crew = HERE,
+    workers: int | None = None,
     **options: Any,
 ) -> Index:
     """Let a method look at the training examples, once; then any text is answered.
 
     With a `folder`, what was worked out is kept there, by model, texts, labels and options: the next process goes on
-    from it, and after a stop it resumes. Examples without a label are left out.
+    from it, and after a stop it resumes. Examples without a label are left out. `on` and `workers` say who looks at
+    them (`unhans.crew`), for methods that keep something of each.
     """
     entry = influence[method]
     check_usable(classifier, entry)
     recipe = entry.recipe(options, seed)
     labelled, different, counts, places = _different(classifier, train)
-    shelf = Shelf(Path(folder) / _key(classifier, recipe, different, counts, checkpoints) if folder else None)
+    place = Path(folder) / _key(classifier, recipe, different, counts, checkpoints) if folder else None
     with ExitStack() as stack:
+        shelf = Shelf(place, stack.enter_context(crew(on, workers)), cancelled)
         tell = progress or (
             stack.enter_context(progress_bars())("Looking at training examples") if show_progress else None
         )
@@ -244,6 +253,8 @@ def trace(
     show_progress: bool = False,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
+    on: str | Crew = HERE,
+    workers: int | None = None,
     **options: Any,
 ) -> Influences:
     """For each text the `top` training examples that helped most, and those that harmed most.
@@ -266,6 +277,8 @@ def trace(
             seed=seed,
             progress=progress or (bars("Looking at training examples") if bars else None),
             cancelled=cancelled,
+            on=on,
+            workers=workers,
             **options,
         )
         how = How(progress or (bars("Tracing") if bars else None), cancelled)

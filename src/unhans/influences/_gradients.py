@@ -57,7 +57,7 @@ class Gradients:
     """Every example's own gradient, through the linear layers of a classifier (`layers`, always in this order)."""
 
     def __init__(self, classifier: TransformerClassifier) -> None:
-        self.classifier = twin(classifier)
+        self._of, self.classifier = classifier, twin(classifier)
         self._forward = Forward(self.classifier.model, self.classifier.model.config.pad_token_id)
         self._see: See | None = None
         self._rows = 0
@@ -68,6 +68,10 @@ class Gradients:
             raise Unsupported("This model has no linear layer that reads texts; use embedding_neighbours instead.")
         for number, (_, module) in enumerate(modules):
             module.register_forward_hook(partial(self._passed, number))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, which makes a twin of its own."""
+        return type(self), (self._of,)
 
     def by_length(self, examples: Sequence[Example]) -> list[int]:
         """The examples' numbers, short ones first: in this order batches need no padding."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 from uuid import uuid4
@@ -12,6 +12,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unhans.crew import Crew, Here
+from unhans.scoring import How
 
 Array = NDArray[np.floating]
 Kept = TypeVar("Kept")
@@ -22,8 +25,11 @@ _DAMAGED = (BadZipFile, ValueError, EOFError, KeyError)  # what reading a cut-of
 class Shelf:
     """Keeps arrays by name. A folder's name says all that they depend on, so what is there fits."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(
+        self, folder: Path | None, hands: Crew | None = None, cancelled: Callable[[], bool] | None = None
+    ) -> None:
         self.folder = folder
+        self._hands, self._cancelled = hands or Here(), cancelled  # who works out what is missing
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             os.utime(folder)  # where many are kept, those that were used last stay
@@ -45,13 +51,19 @@ class Shelf:
 
         In a folder they are left on disk, and read from there whenever they are looked at.
         """
-        found = []
         at_once = max(at_once, -(-n // _PARTS))
-        for start in range(0, n, at_once):
-            end = min(n, start + at_once)
-            found.append(self._part(f"{name}-{start}-{end}.npy", partial(compute, start, end)))
-            tell(end, n)
-        return found
+        bounds = [(start, min(n, start + at_once)) for start in range(0, n, at_once)]
+        names = [f"{name}-{start}-{end}.npy" for start, end in bounds]
+        found = {number: kept for number, name in enumerate(names) if (kept := self._kept(name)) is not None}
+        missing = [number for number in range(len(bounds)) if number not in found]
+        done = sum(len(rows) for rows in found.values())
+        work = _Rows(compute)
+        spread = self._hands.spread(work, [bounds[number] for number in missing], How(cancelled=self._cancelled))
+        for at, rows in spread:
+            found[missing[at]] = self._keep(names[missing[at]], rows)
+            done += len(rows)
+            tell(done, n)
+        return [found[number] for number in range(len(bounds))]
 
     def rows(
         self, name: str, n: int, compute: Callable[[int, int], Array], tell: Callable[[int, int], None], at_once: int
@@ -59,15 +71,24 @@ class Shelf:
         """The same as one array in memory."""
         return np.concatenate(self.parts(name, n, compute, tell, at_once))
 
-    def _part(self, name: str, compute: Callable[[], Array]) -> Array:
+    def _kept(self, name: str) -> Array | None:
+        return None if self.folder is None else _read(self.folder / name, _mapped)
+
+    def _keep(self, name: str, rows: Array) -> Array:
         if self.folder is None:
-            return compute()
-        path = self.folder / name
-        if (kept := _read(path, _mapped)) is not None:
-            return kept
-        found = compute()
-        _write(path, lambda file: np.save(file, found))
-        return _mapped(path)
+            return rows
+        _write(self.folder / name, lambda file: np.save(file, rows))
+        return _mapped(self.folder / name)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows from one example to another, as a crew works them out."""
+
+    compute: Callable[[int, int], Array]
+
+    def __call__(self, how: How) -> Callable[[tuple[int, int]], Array]:
+        return lambda bounds: self.compute(*bounds)
 
 
 def _loaded(path: Path) -> dict[str, Array]:

@@ -8,15 +8,17 @@ Between the two gradients stands the inverse of the training examples' own secon
 that every example pushes in count little, as in an influence function. Its damping is relative to their mean, so that
 it fits models of any scale.
 
-Where asked for, every training example is taken at the same loudness: its products are divided by the length of its own
-gradient (relative influence), or a few odd examples with large gradients come up for every text.
+How large a gradient is at the end of training says little of what an example did during it: what the model is sure of
+by now had its say before. So every example is taken at the same loudness, and every layer has one vote: the score is
+the cosine of the two gradients as the inverse measures them, in the mean over layers. Without `relative` the products
+stay as they are, and a few odd examples with large gradients come up for every text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -49,36 +51,37 @@ def projected_gradients(  # noqa: PLR0917 - a member names all that it asks for
     *,
     width: Annotated[int, "numbers kept of each side of a layer: more are more exact, and take more room"] = 11,
     precondition: Annotated[bool, "count little what all examples push for; plain products of gradients if not"] = True,
-    damping: Annotated[float, "added to the second moments before they are inverted, as a share of their mean"] = 0.1,
-    relative: Annotated[bool, "divide by the length of a training example's gradient: loud ones count no more"] = False,
+    damping: Annotated[float, "added to the second moments before they are inverted, as a share of their mean"] = 0.3,
+    relative: Annotated[bool, "cosines in the mean over layers: loud examples count no more than others"] = True,
 ) -> Traced:
     """Gradients made small by random projections and kept: then any text is answered at once."""
     if width < 1 or damping <= 0:
         raise BadOption(f"width must be at least 1 and damping above 0, not {width} and {damping}.")
-    gradients = Gradients(classifier)
-    small = Projection(gradients, width, rng)
+    small = Projection(Gradients(classifier), width, rng)
     index = _index(small, train, shelf, how)
-    blocks = _inverses(small, index, counts, damping, shelf) if precondition else None
-    lengths = _lengths(small, index, blocks, shelf)
-    divisors = [np.where(one > 0, one, 1.0) if relative else np.ones(len(one)) for one in lengths]
+    metric = _metric(small, index, counts, damping if precondition else None, relative, shelf)
+    lengths = _lengths(metric, index, shelf)
+    if relative:
+        index = [replace(part, spread=partial(metric.spread, own)) for part, own in zip(index, lengths, strict=True)]
     total = int(counts.sum())
 
     def pushes(anchors: Sequence[Example], how: How) -> Pushes:
-        asked, powers = _in_units(_times(small, small.rows(anchors).astype(np.float64), blocks))
+        rows = small.rows(anchors).astype(np.float64)
+        asked = metric.times(rows) / (metric.spread(metric.lengths(rows)) * len(small.places) if relative else total)
+        asked, powers = _in_units(asked)
         scores = np.empty((len(anchors), len(train)))
         for at, part in enumerate(index):
             products = asked.astype(np.float32) @ part.units().T
-            shared = 0 if relative else part.powers  # a length has the same units, which go with it
-            scores[:, part.numbers] = np.ldexp(products.astype(np.float64) / divisors[at], powers[:, None] + shared)
+            shared = 0 if relative else part.powers  # cosines have no units
+            scores[:, part.numbers] = np.ldexp(products.astype(np.float64), powers[:, None] + shared)
             how.tell(at + 1, len(index))
-        return Pushes(scores / total)
+        return Pushes(scores)
 
     def own(how: How) -> Scores:
         scores = np.empty(len(train))
-        for at, part in enumerate(index):
-            scores[part.numbers] = np.ldexp(lengths[at] ** 2 / divisors[at], part.powers * (1 if relative else 2))
-            how.tell(at + 1, len(index))
-        return scores / total
+        for part, layers in zip(index, lengths, strict=True):
+            scores[part.numbers] = np.ldexp((layers**2).sum(axis=1) / total, 2 * part.powers)
+        return scores
 
     return Traced(pushes, own)
 
@@ -146,6 +149,7 @@ class _Part:
     numbers: NDArray[np.int64]
     kept: NDArray[np.floating]
     held: bool = False  # written out in full once and for all: that takes longer than the products with a text
+    spread: Callable[[], Floats] | None = None  # what every number is to be divided by, worked out when it is needed
 
     def units(self) -> Rows:
         """The rows, each in its own units."""
@@ -156,7 +160,8 @@ class _Part:
         return self._written_out()
 
     def _written_out(self) -> Rows:
-        return self.kept[:, :-1].astype(np.float32)
+        rows = self.kept[:, :-1].astype(np.float32)
+        return rows if self.spread is None else (rows / self.spread()).astype(np.float32)
 
     @property
     def powers(self) -> NDArray[np.int32]:
@@ -191,55 +196,86 @@ def _in_units(rows: NDArray[_Float]) -> tuple[NDArray[_Float], NDArray[np.int32]
     return np.ldexp(rows, -powers[:, None]), powers
 
 
-def _inverses(
-    small: Projection, index: Sequence[_Part], counts: NDArray[np.int64], damping: float, shelf: Shelf
-) -> list[NDArray[np.floating]]:
-    """For each layer the inverse of the damped second moments of its small gradients."""
+@dataclass(frozen=True)
+class _Metric:
+    """How long a small gradient is, layer by layer: by the inverse of the damped second moments, or as it stands."""
 
-    def compute() -> dict[str, NDArray[np.float64]]:
+    places: Sequence[slice]
+    inverses: Sequence[NDArray[np.floating]] | None  # times the mean of the moments that each is the inverse of
+    means: Floats
+
+    def times(self, rows: Floats) -> Floats:
+        """The rows, multiplied by the inverses."""
+        if self.inverses is None:
+            return rows
+        found = np.empty_like(rows)
+        for place, inverse, mean in zip(self.places, self.inverses, self.means, strict=True):
+            found[:, place] = rows[:, place] @ inverse / mean
+        return found
+
+    def lengths(self, rows: Floats) -> Floats:
+        """Of each row in each layer."""
+        starts = [place.start for place in self.places]
+        return np.sqrt(np.maximum(np.add.reduceat(self.times(rows) * rows, starts, axis=1), 0))
+
+    def spread(self, lengths: NDArray[np.floating]) -> Floats:
+        """For every number the length of its layer to divide by; 1 where there is nothing."""
+        sizes = [place.stop - place.start for place in self.places]
+        return np.repeat(np.where(lengths > 0, lengths, 1.0), sizes, axis=1)
+
+
+def _metric(  # noqa: PLR0917 - all of it is in what is kept
+    small: Projection,
+    index: Sequence[_Part],
+    counts: NDArray[np.int64],
+    damping: float | None,
+    relative: bool,
+    shelf: Shelf,
+) -> _Metric:
+    """The inverse of the second moments of each layer; where all are to be equally loud, of gradients of length one."""
+
+    def compute() -> dict[str, NDArray[np.floating]]:
         shares = np.sqrt(counts / counts.sum())
-        sizes = [place.stop - place.start for place in small.places]
-        moments = [np.zeros((size, size)) for size in sizes]
+        moments = [np.zeros((place.stop - place.start,) * 2) for place in small.places]
         for part in index:
-            rows = np.ldexp(part.units().astype(np.float64), part.powers[:, None]) * shares[part.numbers, None]
+            rows = part.units().astype(np.float64)
+            if relative:
+                whole = np.linalg.norm(rows, axis=1, keepdims=True)
+                rows /= np.where(whole > 0, whole, 1.0)
+            else:
+                rows = np.ldexp(rows, part.powers[:, None])
+            rows *= shares[part.numbers, None]
             for number, place in enumerate(small.places):
                 moments[number] += rows[:, place].T @ rows[:, place]
-        return {str(number): _inverse(one, damping) for number, one in enumerate(moments)}
+        found = [_inverse(moment, damping or 0.0) for moment in moments]
+        return {
+            "means": np.array([mean for _, mean in found]),
+            **{str(number): inverse.astype(np.float32) for number, (inverse, _) in enumerate(found)},
+        }
 
+    if damping is None:
+        return _Metric(small.places, None, np.ones(len(small.places)))
     kept = shelf.arrays("inverses", compute)
-    return [kept[str(number)] for number in range(len(small.places))]
+    inverses = [kept[str(number)] for number in range(len(small.places))]
+    return _Metric(small.places, inverses, kept["means"].astype(np.float64))
 
 
-def _inverse(moments: Floats, damping: float) -> Floats:
-    """Of the damped moments; nothing for a layer that no training example sends a gradient through."""
+def _inverse(moments: Floats, damping: float) -> tuple[Floats, float]:
+    """Of the damped moments in units of their mean, which may be far too small to be inverted itself; and that mean.
+
+    Nothing for a layer that no training example sends a gradient through.
+    """
     mean = float(np.trace(moments)) / len(moments)
     if mean <= _LEAST:
-        return np.zeros_like(moments)
-    # in units of the mean, which may be far too small to be inverted itself
-    return np.asarray(np.linalg.inv(moments / mean + damping * np.eye(len(moments))) / mean, np.float64)
+        return np.zeros_like(moments), 1.0
+    return np.asarray(np.linalg.inv(moments / mean + damping * np.eye(len(moments))), np.float64), mean
 
 
-def _lengths(
-    small: Projection, index: Sequence[_Part], blocks: list[NDArray[np.floating]] | None, shelf: Shelf
-) -> list[NDArray[np.floating]]:
-    """The length of each small gradient, as the inverse measures it and in its own units, part by part."""
+def _lengths(metric: _Metric, index: Sequence[_Part], shelf: Shelf) -> list[NDArray[np.floating]]:
+    """The length of each small gradient in each layer, in its own units, part by part."""
 
-    def compute() -> dict[str, Floats]:
-        found = {}
-        for at, part in enumerate(index):
-            units = part.units().astype(np.float64)
-            squares = (_times(small, units, blocks) * units).sum(axis=1)
-            found[str(at)] = np.sqrt(np.maximum(squares, 0))
-        return found
+    def compute() -> dict[str, NDArray[np.floating]]:
+        return {str(at): metric.lengths(part.units().astype(np.float64)) for at, part in enumerate(index)}
 
     kept = shelf.arrays("lengths", compute)
     return [kept[str(at)] for at in range(len(index))]
-
-
-def _times(small: Projection, rows: Floats, blocks: list[NDArray[np.floating]] | None) -> Floats:
-    if blocks is None:
-        return rows
-    found = np.empty_like(rows)
-    for place, block in zip(small.places, blocks, strict=True):
-        found[:, place] = rows[:, place] @ block
-    return found

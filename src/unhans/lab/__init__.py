@@ -8,15 +8,18 @@ strange texts. What the measures mean is in docs/lab.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unhans import __version__
 from unhans.errors import BadOption, Cancelled, UnhansError
 from unhans.lab._cases import Found, Measure, Seen, detected, sightings
 from unhans.lab._curves import layer_curves, warnings_of
 from unhans.lab._explaining import USUAL, Explainer, Method, RandomScores, explainers
+from unhans.lab._keeping import SoFar, fingerprint
 from unhans.lab._models import Models, apart, asks, checked, some_of
 from unhans.lab._planting import Planter, Scene
 from unhans.language_model import LanguageModel
@@ -52,6 +55,7 @@ def run(
     examples: int = 100,
     language_model: LanguageModel | None = None,
     seed: int = 0,
+    folder: str | Path | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Lab:
@@ -63,7 +67,8 @@ def run(
     its weights. Otherwise it is only a start, and a clean model is trained first. All models of the lab are trained
     from the same start with the same `schedule`. `other` is another state of the model, such as an earlier one;
     `other_domain` a model with the same labels of other texts. At most `examples` test texts are explained for each
-    bug. Nothing given is changed.
+    bug. With a `folder`, what is found is kept there bug by bug, and a run that was stopped goes on if the very same is
+    asked for again. Nothing given is changed.
     """
     classifier.require({"train"}, "The lab")
     if examples < 10:
@@ -80,13 +85,19 @@ def run(
         "cache": ScoreCache(),
     }
     looking, left_out = explainers(classifier, tested[0], "all" if methods is None else methods, given, seed)
-    bench = _Bench(looking, seed)
+    states = [None if one is None else one.revision for one in (classifier, other, other_domain)]
+    named = [(ask.name, ask.options) for ask in chosen], [one.name for one in looking]
+    told = [__version__, states, named, trained, examples, asdict(plan), seed]
+    so_far = SoFar(None if folder is None else Path(folder), fingerprint(told, language_model, taught, tested))
+    bench = _Bench(looking, seed, so_far.read())
     curved = any(ask.entry.name == "reinitialised" for ask in chosen)
     how, steps = How(progress, cancelled), len(chosen) + curved
     how.tell(0, 1)
     planter = Planter(models, examples, seed, language_model)
     for number, ask in enumerate(chosen):
         own = how.part(number, steps)
+        if any(one.name == ask.name for one in bench.bugs):
+            continue  # found before the run was stopped
         try:
             scene = planter.scene(ask, own.part(0, 2))
         except Cancelled:
@@ -97,6 +108,7 @@ def run(
             notes.append(f"Left out: {ask.name}: {error}")
             continue
         bench.look(scene, own.part(1, 2))
+        so_far.keep(bench.lab(classifier.revision))
     signed: list[LayerCurve] = []
     strengths: list[LayerCurve] = []
     if curved:
@@ -105,14 +117,12 @@ def run(
         clean = models.reference(part)
         signed, strengths = layer_curves(clean, texts, looking, draws=_CURVE_DRAWS, seed=seed, how=part)
     how.tell(1, 1)
-    return Lab(
-        bugs=tuple(bench.bugs),
-        sightings=tuple(bench.sightings),
+    so_far.forget()
+    return replace(
+        bench.lab(models.reference(how).revision),
         curves=tuple(signed),
         warnings=tuple(warnings_of(signed, strengths)),
-        examples=tuple(bench.examples),
         notes=(*notes, *left_out, *_doubtful(bench.bugs)),
-        revision=models.reference(how).revision,
         recipe=_recipe([ask.name for ask in chosen], [one.name for one in looking], trained, examples, plan, seed),
     )
 
@@ -144,13 +154,17 @@ def curves(
 class _Bench:
     """Where all methods look at one bug after the other."""
 
-    def __init__(self, methods: Sequence[Explainer], seed: int) -> None:
+    def __init__(self, methods: Sequence[Explainer], seed: int, known: Lab | None = None) -> None:
         self.methods, self.seed = methods, seed
         words: dict[str, Words] = {}
         self.random = [RandomScores(draw, words) for draw in range(_DRAWS)]
-        self.bugs: list[PlantedBug] = []
-        self.sightings: list[Sighting] = []
-        self.examples: list[tuple[str, tuple[str, ...]]] = []
+        self.bugs: list[PlantedBug] = list(known.bugs) if known else []
+        self.sightings: list[Sighting] = list(known.sightings) if known else []
+        self.examples: list[tuple[str, tuple[str, ...]]] = list(known.examples) if known else []
+
+    def lab(self, revision: str) -> Lab:
+        """What was seen so far of the bugs of this model."""
+        return Lab(tuple(self.bugs), tuple(self.sightings), (), (), tuple(self.examples), (), revision)
 
     def look(self, scene: Scene, how: How) -> None:
         """What all methods show of one bug."""

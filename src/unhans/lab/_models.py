@@ -113,7 +113,10 @@ def checked(examples: Sequence[Example], classifier: Classifier, split: str) -> 
     """The labelled examples, as members of this split; the lab can do nothing with others."""
     labelled = [replace(example, split=split) for example in examples if example.label is not None]
     if len(labels := labels_of(labelled)) < 2:
-        raise BadData(f"The lab needs {split} examples of two labels or more; there is: {', '.join(labels) or 'none'}.")
+        raise BadData(
+            f"The lab needs {split} examples of two labels or more that the model knows; there is: "
+            f"{', '.join(labels) or 'none'}. Nothing was trained. Add examples of another label."
+        )
     if strange := [label for label in labels if label not in classifier.labels]:
         raise BadData(
             f"The data has a label {strange[0]!r} that the model lacks. The model has: {', '.join(classifier.labels)}."
@@ -138,9 +141,9 @@ def _obstacle(entry: Entry, models: Models) -> str:
     """Why a bug cannot be planted in these models and data; empty: it can."""
     groups = {example.group for example in models.train if example.group is not None}
     if entry.name == "wrong_checkpoint" and models.trained and models.other is None:
-        return "no other state of the model is known; give other=."
+        return "no other state of the model is known. A project with two revisions has one; from Python, give other=."
     if entry.name == "wrong_domain" and models.other_domain is None and len(groups) < 2:
-        return "there is no model of another domain; give other_domain=, or examples of two groups."
+        return "there is no model of another domain. Give examples of two groups, or from Python other_domain=."
     if entry.name == "domain_shift" and len(groups) < 2:
         return "the examples are not of two groups or more."
     return ""

@@ -113,14 +113,26 @@ def label_margins(classifier: Classifier, texts: Sequence[Example]) -> Scores:
     return found
 
 
-def linear_datamodelling(scores: Scores, retrained: Retrained, *, seed: int = 0) -> Judged:
+def linear_datamodelling(
+    scores: Scores, retrained: Retrained, *, held: NDArray[np.floating] | None = None, seed: int = 0
+) -> Judged:
     """Linear datamodelling score (Park et al. 2023, TRAK): can the scores tell what a model trained on a part will say?
 
     For each text, the rank correlation over models between the sum of the scores of the examples that a model was
     trained on and the margin it gives the text's label. 1 is perfect, 0 is chance.
+
+    `held`, models × anything, is what may not help to tell: both ranks are freed of it first. A model that happened to
+    see more texts of a label says that label more readily, so scores that know nothing but labels do well on small data
+    unless the counts of labels are held (`label_counts`).
     """
     told = _known(scores) @ retrained.parts.T.astype(float)
-    return _correlation(told, retrained.margins.T, seed, ranks=True)
+    return _correlation(told, retrained.margins.T, seed, ranks=True, held=held)
+
+
+def label_counts(train: Sequence[Example], parts: Parts) -> Scores:
+    """How many examples of each label each model was trained on: models × labels."""
+    labels = np.array([str(example.label) for example in train])
+    return np.stack([parts[:, labels == one].sum(axis=1) for one in np.unique(labels)], axis=1).astype(np.float64)
 
 
 def leave_some_out(scores: Scores, retrained: Retrained, *, seed: int = 0) -> Judged:
@@ -191,7 +203,9 @@ def _found(row: Scores, planted: Parts) -> float:
     return float((planted[above].sum() + left * planted[level].mean()) / k)
 
 
-def _correlation(told: Scores, happened: Scores, seed: int, *, ranks: bool) -> Judged:
+def _correlation(
+    told: Scores, happened: Scores, seed: int, *, ranks: bool, held: NDArray[np.floating] | None = None
+) -> Judged:
     """Correlation over models, one for each text; models and texts are drawn again for the interval."""
     if told.shape != happened.shape:
         raise BadData(f"There are scores for {len(told)} texts, and models were asked about {len(happened)}.")
@@ -199,6 +213,8 @@ def _correlation(told: Scores, happened: Scores, seed: int, *, ranks: bool) -> J
         raise BadData(f"A correlation over {told.shape[1]} models says nothing. Train at least three, better dozens.")
     if ranks:  # among all models; drawing models again keeps them
         told, happened = stats.rankdata(told, axis=1), stats.rankdata(happened, axis=1)
+    if held is not None:
+        told, happened = (_freed(one, stats.rankdata(held, axis=0)) for one in (told, happened))
     values = _pearson(told, happened)
     if not np.isfinite(values).any():
         raise BadData("All models say the same, or all scores are alike; there is nothing to compare.")
@@ -208,11 +224,18 @@ def _correlation(told: Scores, happened: Scores, seed: int, *, ranks: bool) -> J
     return _judged(values, np.array(draws))
 
 
+def _freed(rows: Scores, held: Scores) -> Scores:
+    """Of each row what is left when the best combination of the columns held is taken out."""
+    columns = np.column_stack([np.ones(len(held)), held])
+    found: Scores = rows - (columns @ np.linalg.lstsq(columns, rows.T, rcond=None)[0]).T
+    return found
+
+
 def _pearson(first: Scores, second: Scores) -> Scores:
     """Correlation of each pair of rows; not a number where a row is constant."""
     first, second = (one - one.mean(axis=1, keepdims=True) for one in (first, second))
     size = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
-    known = size > 1e-12
+    known = size > 1e-9
     found: Scores = np.where(known, (first * second).sum(axis=1) / np.where(known, size, 1.0), np.nan)
     return found
 

@@ -1,0 +1,202 @@
+"""Work on Ray comes to the same as here, whoever dies meanwhile. One Ray serves all of these tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import tiny
+from crewed import Squares
+from unhans import crew as crews
+from unhans.bulk import Task, explaining, fill, flipping, predicting
+from unhans.crew import Crew, Here, RayCrew, crew
+from unhans.errors import BadData, BadOption, Cancelled, ModelFailed, Unsupported
+from unhans.influences import prepare
+from unhans.scoring import How
+from unhans.sweeps import fit_each
+from unhans.training import Schedule
+from unhans.types import Example
+from working import until
+
+# what is left of a Ray that did not come up in time, on a busy machine, where the second one does
+pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+EXAMPLES = [
+    Example(str(n), f"{text} {n}", label=("negative", "positive")[n % 2]) for n, text in enumerate(tiny.SENTENCES)
+]
+
+
+@pytest.fixture(scope="module")
+def hands() -> Iterator[Crew]:
+    if importlib.util.find_spec("ray") is None:  # not imported here: Ray reads its settings then
+        pytest.skip("Ray is not installed: pip install 'unhans[ray]'")
+    with pytest.MonkeyPatch.context() as patch:
+        # work of the tests is in modules that only they can import
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+        with crew("ray", workers=2) as found:
+            yield found
+
+
+def workers(title: str = "ray::_Worker") -> list[psutil.Process]:
+    """Processes of Ray's that work for this one, under a title that begins so."""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # gone meanwhile
+            if one.name().startswith(title):
+                found.append(one)
+    return found
+
+
+# -- what does not take Ray
+
+
+def test_places_that_there_are_not_are_refused() -> None:
+    for wrong in ("rey", "ray://", "cluster"):
+        with pytest.raises(BadOption, match="here, on ray"), crew(wrong):
+            pass
+    with pytest.raises(BadOption, match="workers are Ray's"), crew("here", workers=2):
+        pass
+    with pytest.raises(BadOption, match="at least 1"), crew("ray", workers=0):
+        pass
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(Unsupported, match=r"unhans\[ray\]"), crew("ray"):
+        pass
+
+
+def test_work_here_is_opened_once_and_done_in_order(tmp_path: Path) -> None:
+    work = Squares(tmp_path)
+    assert list(Here().spread(work, iter(range(5)))) == [(n, n * n) for n in range(5)]
+    assert work.openers == {os.getpid()}
+
+
+# -- on Ray
+
+
+@pytest.mark.parametrize("kind", ["predictions", "attributions", "counterfactuals", "sampled"])
+def test_files_are_the_same_to_the_last_byte(kind: str, hands: Crew, tmp_path: Path) -> None:
+    tasks: dict[str, Task] = {
+        "predictions": predicting(tiny.transformer("gpt2")),
+        "attributions": explaining(tiny.transformer(), method="integrated_gradients"),
+        "counterfactuals": flipping(tiny.transformer(), search={"max_edits": 2, "beam": 2}),
+        "sampled": explaining(tiny.bag_of_words({"good": 2.0, "cold": -1.0}), method="kernel_shap", seed=3),
+    }
+    for place, crew_ in (("here", Here()), ("ray", hands)):
+        fill(tmp_path / place, tasks[kind], EXAMPLES, part=3, on=crew_)
+    assert contents(tmp_path / "ray") == contents(tmp_path / "here")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("method", ["projected_gradients", "exact_head"])
+def test_an_index_of_training_examples_is_the_same(method: str, hands: Crew, tmp_path: Path) -> None:
+    clf, train = (
+        tiny.transformer(),
+        [Example(f"{k}", f"{one.text} {k}", label=one.label) for k, one in enumerate(EXAMPLES * 50)],
+    )
+    here = prepare(clf, train, method=method, folder=tmp_path / "here")
+    told: list[tuple[int, int]] = []
+    there = prepare(clf, train, method=method, folder=tmp_path / "ray", on=hands, progress=lambda *at: told.append(at))
+    np.testing.assert_array_equal(there.scores(EXAMPLES[:3]), here.scores(EXAMPLES[:3]))
+    assert told[-1] == (600, 600)
+    files = [
+        sorted(path.relative_to(tmp_path / place) for path in (tmp_path / place).rglob("*.np?"))
+        for place in ("here", "ray")
+    ]
+    assert files[0] == files[1]
+
+
+def test_trainings_come_to_the_same_weights_in_their_order(hands: Crew) -> None:
+    runs = [(tiny.transformer(), Schedule(epochs=1, batch_size=6, learning_rate=rate, seed=2)) for rate in (1e-2, 1e-3)]
+    told: list[tuple[int, int]] = []
+    here = fit_each(runs, EXAMPLES, progress=lambda *at: told.append(at))
+    there = fit_each(runs, EXAMPLES, on=hands)
+    assert [one.revision for one in there] == [one.revision for one in here]
+    assert len({one.revision for one in (*here, runs[0][0])}) == 3
+    assert told == sorted(told)
+    assert told[-1] == (2000, 2000)
+
+
+def test_a_worker_that_is_killed_loses_nothing(hands: Crew, tmp_path: Path) -> None:
+    fill(tmp_path / "here", explaining(tiny.transformer()), EXAMPLES, part=1)
+    killed: list[int] = []
+
+    def kill_one(done: int, total: int | None) -> None:
+        if not killed:
+            victim = workers()[0]
+            victim.kill()
+            killed.append(victim.pid)
+
+    done = fill(tmp_path / "ray", explaining(tiny.transformer()), EXAMPLES, part=1, on=hands, progress=kill_one)
+    assert killed
+    assert done.computed == len(EXAMPLES)
+    assert contents(tmp_path / "ray") == contents(tmp_path / "here")
+
+
+def test_a_part_that_was_being_done_is_done_by_another(hands: Crew, tmp_path: Path) -> None:
+    work = Squares(tmp_path, dies_of=3)
+    assert sorted(hands.spread(work, range(8))) == [(n, n * n) for n in range(8)]
+    assert len(list(tmp_path.glob("died *"))) == 1
+
+
+def test_a_part_that_takes_every_worker_down_ends_in_a_sentence(hands: Crew, tmp_path: Path) -> None:
+    with pytest.raises(ModelFailed, match=r"Part 2 took down the worker 3 times.*What is finished is kept"):
+        list(hands.spread(Squares(tmp_path, dies_of=1, times=9), range(3)))
+
+
+def test_what_goes_wrong_there_is_told_as_here(hands: Crew, tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="2 cannot be squared"):
+        list(hands.spread(Squares(tmp_path, refuses=2), range(4)))
+    with pytest.raises(Unsupported, match="cannot be sent to other processes"):
+        list(hands.spread(Squares(threading.Lock()), range(2)))  # type: ignore[arg-type]
+    assert dict(hands.spread(Squares(tmp_path), range(4))) == {n: n * n for n in range(4)}  # it is well after that
+
+
+def test_stopping_lets_go_of_those_who_are_at_it(hands: Crew, tmp_path: Path) -> None:
+    found: list[tuple[int, int]] = []
+    asked = How(cancelled=lambda: bool(found))
+    with pytest.raises(Cancelled, match="what is finished is kept"):
+        list(map(found.append, hands.spread(Squares(tmp_path, rests_at=1), range(6), asked)))
+    assert found
+    # the one at rest would be at it for an hour; who is told to go is gone a moment later
+    until(lambda: not workers("ray::_Worker.do"))
+    assert dict(hands.spread(Squares(tmp_path), range(3))) == {n: n * n for n in range(3)}
+
+
+def test_parts_are_taken_as_they_are_needed(hands: Crew, tmp_path: Path) -> None:
+    taken = 0
+
+    def parts() -> Iterator[int]:
+        nonlocal taken
+        for number in range(40):
+            taken += 1
+            yield number
+
+    ahead = [taken - done for done, _ in enumerate(hands.spread(Squares(tmp_path), parts()))]
+    assert max(ahead) <= 2 * 2
+    assert len(ahead) == 40
+
+
+def test_nobody_else_can_reach_a_ray_of_our_own(hands: Crew) -> None:
+    assert isinstance(hands, RayCrew)
+    everyone = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    listening = {c.laddr.ip for one in everyone for c in one.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+    assert listening
+    assert all(address.removeprefix("::ffff:").startswith("127.") for address in listening), listening
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # Ctrl-C still stops us
+    assert crews.check_place("ray://head:10001") == "ray://head:10001"
