@@ -20,7 +20,7 @@ import unhans
 from unhans.errors import BadData, BadOption, Cancelled, TrainingDiverged, Unsupported
 from unhans.model import Batch, TransformerClassifier
 from unhans.scratch import fresh_classifier
-from unhans.training import Epoch, Schedule, Watch, _ramp, accuracy, fit, similar_lengths
+from unhans.training import Epoch, Schedule, Watch, _ramp, accuracy, as_far_as, blended, fit, similar_lengths
 from unhans.types import Example
 
 QUICK = Schedule(epochs=2, learning_rate=1e-3, batch_size=8)
@@ -487,3 +487,45 @@ def test_a_fresh_classifier_learns() -> None:
     fresh = fresh_classifier([e.text for e in train], ["negative", "positive"], layers=1, width=32)
     trained = fit(fresh, train, schedule=Schedule(epochs=4, learning_rate=3e-3, batch_size=16))
     assert accuracy(trained, mood(40, seed=1)) >= 0.95
+
+
+# -- as far as the held-out texts allow
+
+
+def test_a_blend_lies_between_and_its_ends_are_the_two() -> None:
+    before = tiny.transformer()
+    after = fit(before, mood(), schedule=QUICK)
+    assert blended(before, after, 0.0).revision == before.clone().revision
+    assert blended(before, after, 1.0).revision == after.clone().revision
+    half, old, new = (weights(one) for one in (blended(before, after, 0.5), before, after))
+    for name, weight in half.items():
+        torch.testing.assert_close(weight, (old[name] + new[name]) / 2)
+
+
+def test_no_more_accuracy_is_lost_than_allowed_and_no_less_of_the_way_is_gone_than_could_be() -> None:
+    right = mood(64)
+    before = fit(tiny.transformer(), right, schedule=Schedule(epochs=6, learning_rate=3e-3, batch_size=8))
+    known = accuracy(before, right)
+    assert known > 0.9
+    wrong = [replace(e, label="positive" if e.label == "negative" else "negative") for e in right]
+    after = fit(before, wrong, schedule=Schedule(epochs=6, learning_rate=3e-3, batch_size=8))
+    assert accuracy(after, right) < 0.1
+    made, share = as_far_as(before, after, right, 0.1)
+    assert 0 < share < 1
+    assert accuracy(made, right) >= known - 0.1
+    assert accuracy(blended(before, after, share + 1 / 32), right) < known - 0.1
+    assert as_far_as(before, after, right, 1.0) == (after, 1.0)
+
+
+def test_where_nothing_may_be_lost_and_any_step_loses_the_weights_stay() -> None:
+    before = tiny.transformer()
+    own = [replace(e, label=before.predict(e).labels[0]) for e in mood(20)]
+    # what goes to the head's biases turns every answer, and by the smallest step
+    after = before.clone()
+    with torch.no_grad():
+        list(after.model.parameters())[-1][:] += torch.tensor(
+            [-1e4, 1e4] if own[0].label == "negative" else [1e4, -1e4]
+        )
+    made, share = as_far_as(before, after, own, 0.0)
+    assert share == 0
+    assert made.revision == before.clone().revision

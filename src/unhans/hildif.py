@@ -34,7 +34,7 @@ from unhans.influences import DEFAULT, How, Index, Influences, influence, prepar
 from unhans.language_model import LanguageModel
 from unhans.model import TransformerClassifier
 from unhans.scoring import Progress
-from unhans.training import Schedule, Watch, fit
+from unhans.training import Schedule, Watch, as_far_as, fit
 from unhans.types import Copy, Example, Feedback, Influence, NeighbourRating, Recipe
 
 __all__ = [
@@ -59,6 +59,7 @@ Kind = Callable[[Example], str | None]
 
 _ALIKE = 5  # what every neighbour gets where nobody is asked
 _LOOKED_AT = 500  # texts that anchors are sought among
+_HELD_OUT = 1000  # texts that say how far to go
 _CLOSE = 0.8  # share of words in common from which on a pair is nearly an overlap
 _NESTED = ("constituent", "subsequence", "lexical_overlap")  # who has the first has the others
 _AS_PAPER = {"epochs": 2, "learning_rate": 1e-5, "batch_size": 16, "patience": 0}
@@ -189,7 +190,7 @@ def loop(
     and kept in `folder` if there is one.
     """
     known = {example.id: example for example in train if example.label is not None}
-    run = _Run(plan, known, tuple(tested), language_model, seed, _reused(bars), cancelled)
+    run = _Run(plan, known, tuple(tested), tuple(validation), language_model, seed, _reused(bars), cancelled)
     rounds: list[Round] = []
     for number in range(plan.rounds):
         chosen = list(anchors) if anchors is not None else run.anchors(classifier, validation, number)
@@ -215,6 +216,7 @@ class _Run:
     plan: Plan
     train: Mapping[str, Example]
     tested: tuple[Example, ...]
+    validation: tuple[Example, ...]
     language_model: LanguageModel | None
     seed: int
     bars: Bars | None
@@ -333,9 +335,8 @@ class _Run:
         watch = Watch(progress=self._bar("Training"), cancelled=self.cancelled)
         points = copies_wanted(settle_neighbours(feedback), 1)
         if self.plan.augmentation is None:  # each as often as it has points
-            return self._train_alone(
-                classifier, [self.train[id_] for id_, n in points.items() for _ in range(n)], watch
-            )
+            texts = [self.train[id_] for id_, n in points.items() for _ in range(n)]
+            return self._train_alone(classifier, texts, watch)
         if self.plan.only_copies:
             originals = [self.train[id_] for id_ in dict.fromkeys(copy.source for copy in copies)]
             return self._train_alone(classifier, [*originals, *(copy.example for copy in copies)], watch)
@@ -345,12 +346,20 @@ class _Run:
             feedback,
             fix="similarity_augmentation",
             copies=copies,
+            validation=self._held_out,
             tested=self.tested,
             training=self.plan.training,
             seed=self.seed,
             watch=watch,
         )
         return made.classifier
+
+    @property
+    def _held_out(self) -> list[Example]:
+        """Some of the validation texts: they say how far to go, where `training` has a tolerance."""
+        labelled = [example for example in self.validation if example.label is not None]
+        order = np.random.default_rng([self.seed, 8]).permutation(len(labelled))[:_HELD_OUT]
+        return [labelled[int(place)] for place in order]
 
     def _train_alone(
         self, classifier: TransformerClassifier, texts: Sequence[Example], watch: Watch
@@ -367,7 +376,10 @@ class _Run:
         taught = [e for e in self._beside(texts, settings["replay"]) if e.text_hash not in taboo]
         if not taught:
             raise BadData("All that could be trained on is tested too. Nothing was trained.")
-        return fit(classifier, taught, schedule=schedule, one_label=True, watch=watch)
+        made = fit(classifier, taught, schedule=schedule, one_label=True, watch=watch)
+        if settings["tolerance"] == 1:
+            return made
+        return as_far_as(classifier, made, self._held_out, settings["tolerance"], cancelled=self.cancelled)[0]
 
     def _beside(self, texts: Sequence[Example], replay: float) -> list[Example]:
         """The texts, with a part of all others unless nothing is to be replayed."""
@@ -473,7 +485,7 @@ def ablation(
         if row.plan is not None:
             which = row.plan.method, row.plan.longest
             if which not in indexes:
-                run = _Run(row.plan, {e.id: e for e in train if e.label is not None}, (), None, 0, bars, cancelled)
+                run = _Run(row.plan, {e.id: e for e in train if e.label is not None}, (), (), None, 0, bars, cancelled)
                 indexes[which] = run.index(classifier, folder)
             how: dict[str, Any] = {
                 "index": indexes[which],

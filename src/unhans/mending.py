@@ -88,7 +88,7 @@ class Round:
     flips: Mapping[str, Counterfactual] = field(default_factory=dict)  # that ratings are about, by their ids
     copies: Sequence[Copy] = ()  # of training examples that people rated
     tested: Sequence[Example] = ()  # that the trained ones will be verified on
-    failed: list[str] = field(default_factory=list)  # sentences about those that could not be trained
+    notes: list[str] = field(default_factory=list)  # what the report should say of the trainings
 
     def check(self, run: Run) -> None:
         """Refuse at once what could not be trained."""
@@ -105,7 +105,7 @@ class Round:
     def mend(self, run: Run, folder: Path, follow: Follow, progress: Progress) -> Mended | None:
         """One training, with checkpoints in the folder; None if it is not the one that counts and cannot be done."""
         try:
-            return mend(
+            made = mend(
                 self.classifier,
                 self.train,
                 self.feedback,
@@ -125,8 +125,15 @@ class Round:
         except UnhansError as error:
             if run.role == "fix":
                 raise
-            self.failed.append(f"{run.name} could not be measured beside it: {error}")
+            self.notes.append(f"{run.name} could not be measured beside it: {error}")
             return None
+        if made.share < 1:
+            allowed = dict(made.recipe.options)["tolerance"]
+            self.notes.append(
+                f"{run.name} went {made.share:.0%} of the way to what was trained: more would have cost more than "
+                f"{float(allowed or 0):.1%} of the accuracy on held-out texts."
+            )
+        return made
 
     def _watch(self, run: Run, follow: Follow, progress: Progress) -> Watch:
         epochs, losses = int(training_settings(self.training)["epochs"] or 0), _Losses()

@@ -1100,7 +1100,7 @@ class Project(Records):
                 pass
             others = [(run, work.mend(run, folder, follow, shares.next())) for run in runs[1:]]
             report = self._verify(before, first, others, sets, feedback, expectations, seed, follow, shares.next())
-            report = replace(report, notes=(*report.notes, *work.failed), at=now())
+            report = replace(report, notes=(*report.notes, *work.notes), at=now())
             self.keep_report(parent, name, report)
         return name, report
 

@@ -43,6 +43,7 @@ Vary = Callable[[Example], Example]
 Judge = Callable[..., float]
 """How good a classifier is on these examples; higher is better. It gets what scoring takes, such as `cancelled`."""
 _SAVE_EVERY = 60.0  # seconds
+_FINEST = 1 / 32  # of the way between two classifiers
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,39 @@ def fit(
         merge_adapters(student.model)
     student.model.requires_grad_(True)  # adapters had frozen most of it
     return student.clone()  # a fresh object: the student's fingerprint and caches were those of other weights
+
+
+def blended(before: TransformerClassifier, after: TransformerClassifier, share: float) -> TransformerClassifier:
+    """A classifier with weights so much of the way from one to the other (Wortsman et al. 2022, arXiv:2109.01903)."""
+    between = after.clone()
+    with torch.no_grad():
+        for new, old in zip(between.model.parameters(), before.model.parameters(), strict=True):
+            new.copy_(torch.lerp(old.to(new.device), new, share))
+    return between.clone()  # a fresh object: its fingerprint is that of its own weights
+
+
+def as_far_as(
+    before: TransformerClassifier,
+    after: TransformerClassifier,
+    held_out: Sequence[Example],
+    tolerance: float,
+    **how: Any,
+) -> tuple[TransformerClassifier, float]:
+    """As much of the way from one classifier to the other as costs at most `tolerance` of the accuracy on these texts.
+
+    And how much of it that is. The whole way is gone where that is allowed; else it is halved until a step is small.
+    """
+    least = accuracy(before, held_out, **how) - tolerance - 1e-9  # what is just lost is not lost by rounding
+    if accuracy(after, held_out, **how) >= least:
+        return after, 1.0
+    fine, far = 0.0, 1.0
+    while far - fine > _FINEST:
+        middle = (fine + far) / 2
+        if accuracy(blended(before, after, middle), held_out, **how) >= least:
+            fine = middle
+        else:
+            far = middle
+    return (blended(before, after, fine) if fine else before.clone()), fine
 
 
 def _freeze(table: torch.nn.Parameter, rows: Sequence[int]) -> None:

@@ -14,6 +14,7 @@ from shortcut import CUE, correction, vote
 from unhans.attributions import attribute
 from unhans.errors import BadData, BadOption, Unsupported
 from unhans.fixes import TRAINING, fix, mend
+from unhans.training import accuracy
 from unhans.types import Copy, Counterfactual, Edit, Example, Feedback, FlipRating, NeighbourRating, Prediction, Recipe
 
 FIXES = [entry.name for entry in fix]
@@ -211,6 +212,29 @@ def test_a_fix_says_what_it_is_and_its_recipe_says_all_that_was_set(name):
 
 
 @pytest.mark.parametrize("name", FIXES)
+def test_a_tolerance_bounds_what_is_lost_on_held_out_texts(name):
+    given, train = shortcut.classifier(), shortcut.texts()
+    held_out = [Example(f"h{n}", f"soup {n}", label=label) for n, label in enumerate(["negative", "positive"] * 20)]
+    held_out = [replace(e, label=given.predict(e).labels[0]) for e in held_out]  # all right: anything can only be lost
+    asked = {"fix": name, "validation": held_out, "seed": 3}
+    harsh = {"epochs": 2, "learning_rate": 0.05, "patience": 0}
+    free = mended(given, train, feedback_for(name, train), training=harsh, **asked)
+    bound = mended(given, train, feedback_for(name, train), training=harsh | {"tolerance": 0.0}, **asked)
+    assert free.share == 1
+    if name not in OF_WORDS:  # of voted words, the held-out texts are rewritten
+        assert accuracy(bound.classifier, held_out) == 1
+    ends = (given.model.state_dict(), bound.classifier.model.state_dict(), free.classifier.model.state_dict())
+    for old, made, new in zip(*(one.values() for one in ends), strict=True):
+        np.testing.assert_allclose(made, old + bound.share * (new - old), atol=1e-5)
+
+
+def test_a_tolerance_without_texts_to_hold_out_is_refused():
+    train = shortcut.texts()[:30]
+    with pytest.raises(BadData, match="tolerance needs texts to hold out"):
+        mend(shortcut.classifier(), train, [vote()], training=QUICK | {"tolerance": 0.01})
+
+
+@pytest.mark.parametrize("name", FIXES)
 def test_a_model_that_cannot_be_trained_is_refused_with_the_way_out(name):
     with pytest.raises(Unsupported, match="needs"):
         mend(tiny.bag_of_words({"good": 1.0}), shortcut.texts(), [vote()], fix=name)
@@ -218,7 +242,14 @@ def test_a_model_that_cannot_be_trained_is_refused_with_the_way_out(name):
 
 def test_wrong_options_are_refused_before_anything_is_trained():
     train, asked = shortcut.texts(), [vote()]
-    for training in ({"epoch": 1}, {"epochs": "many"}, {"replay": 2.0}, {"lora": -1}, {"patience": -1}):
+    for training in (
+        {"epoch": 1},
+        {"epochs": "many"},
+        {"replay": 2.0},
+        {"lora": -1},
+        {"patience": -1},
+        {"tolerance": 2},
+    ):
         with pytest.raises(BadOption):
             mend(shortcut.classifier(), train, asked, training=training)
     for options in ({"strength": -1.0}, {"method": "lime"}, {"distance": "far"}, {"power": 1}):

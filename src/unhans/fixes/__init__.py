@@ -23,7 +23,7 @@ from unhans.feedback import Settled, SettledFlip, SettledNeighbour, settle, sett
 from unhans.model import Classifier, TransformerClassifier
 from unhans.registry import Option, Registry
 from unhans.text import Words, visible_form
-from unhans.training import Epoch, ExtraLoss, Schedule, Vary, Watch, fit
+from unhans.training import Epoch, ExtraLoss, Schedule, Vary, Watch, as_far_as, fit
 from unhans.types import Copy, Counterfactual, Example, Feedback, Recipe, Relabel, WordVote
 
 On = Literal["all", "correct", "incorrect"]
@@ -56,6 +56,13 @@ TRAINING = (
     Option("replay", "float", 1.0, help="part of the texts that no vote touches to train on too, against forgetting"),
     Option(
         "patience", "int", 2, help="epochs without a better one on held-out texts before stopping; 0: keep the last"
+    ),
+    Option(
+        "tolerance",
+        "float",
+        1.0,
+        help="accuracy on held-out texts that may be lost; the way from the old weights to the new is gone as far as "
+        "that allows; 1: all the way",
     ),
     Option("lora", "int", 0, help="rank of low-rank adapters, for large models; 0 trains all weights"),
 )
@@ -233,6 +240,7 @@ class Mended:
     epochs: tuple[Epoch, ...]
     used: tuple[str, ...]  # ids of the feedback behind it
     touched: int  # training examples that some of it is about
+    share: float = 1.0  # of the way to the trained weights that `tolerance` allowed
 
 
 def mend(
@@ -255,8 +263,8 @@ def mend(
 
     Of the `feedback`, what stands and is settled counts (`feedback.settle`): a tie between people teaches nothing.
     `training` are the options in `TRAINING`, `options` those of the fix. Without `validation`, a tenth of the training
-    examples is held out to choose the epoch. There, words that are to count less are taken out and put in, so that an
-    epoch is not chosen for the shortcut it still takes.
+    examples is held out to choose the epoch, and to say how far to go where `tolerance` asks that. There, words that
+    are to count less are taken out and put in, so that nothing is chosen for the shortcut it still takes.
 
     Whatever the fix, training examples have the labels that people say are right, and those that no label fits are
     left out: training on what people corrected would unlearn it.
@@ -291,6 +299,11 @@ def mend(
         )
     rng = np.random.default_rng([seed, 1])
     own, held_out = _divided(labelled, validation, settings, rng, rewritten)
+    if settings["tolerance"] < 1 and not held_out:
+        raise BadData(
+            f"tolerance needs texts to hold out, and of {len(labelled):,} training examples too few are free. Nothing "
+            "was trained; give validation texts, or leave tolerance at 1."
+        )
     replayed = [e for e in own if e.id in touched or e.id in relabels or rng.random() < settings["replay"]]
     seen = _Watched(watch)
     loop = _Loop(settings, seed, _without_shortcut(held_out, aims, rng), checkpoints, seen.watch, repr(recipe))
@@ -298,10 +311,11 @@ def mend(
     tested = list(tested)
     offered |= {"rated": _unseen(rated, held_out, tested), "copied": _teachable(alike, own, held_out, tested)}
     made = entry(offered | {"train_on": loop, "rng": np.random.default_rng([seed, 2])}, **options)
+    made, share = loop.tolerated(classifier, made)
     behind = (*(s for s in settled if isinstance(s, Settled)), *relabels.values(), *loop.heeded)
     used = tuple(dict.fromkeys(id_ for one in behind for id_ in one.ids))
     heeded = {one.flip.example if isinstance(one, Rated) else one.example.id for one in loop.heeded}
-    return Mended(made, recipe, tuple(seen.epochs), used, len(told | heeded | relabels.keys()))
+    return Mended(made, recipe, tuple(seen.epochs), used, len(told | heeded | relabels.keys()), share)
 
 
 def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,6 +330,8 @@ def training_settings(training: Mapping[str, Any]) -> dict[str, Any]:
         raise BadOption(f"replay must lie between 0 and 1, not {found['replay']}.")
     if found["patience"] < 0 or found["lora"] < 0:
         raise BadOption("patience and lora are 0 or more.")
+    if not 0 <= found["tolerance"] <= 1:
+        raise BadOption(f"tolerance must lie between 0 and 1, not {found['tolerance']}.")
     return found
 
 
@@ -437,12 +453,12 @@ def _divided(
     rng: np.random.Generator,
     rewritten: Collection[str],
 ) -> tuple[list[Example], list[Example]]:
-    """Texts to train on, and texts that choose the epoch: none if the last epoch is to be kept, or if they are few.
+    """Texts to train on, and texts that choose the epoch and how far to go: none if nobody asks, or if they are few.
 
     A text with rated flips, or copies, is trained on: held out, it would take what people said of it along. Equal texts
     go together: one that is trained on under another id says nothing about an epoch.
     """
-    if not settings["patience"]:
+    if not settings["patience"] and settings["tolerance"] == 1:
         return labelled, []
     if validation is not None:
         return labelled, [example for example in validation if example.label is not None]
@@ -530,7 +546,7 @@ class _Loop:
         return fit(
             classifier,
             train,
-            validation=self.held_out or None,
+            validation=(self.held_out or None) if self.settings["patience"] else None,
             schedule=schedule,
             extra_loss=extra_loss,
             vary=vary,
@@ -541,6 +557,14 @@ class _Loop:
             key=self.key,
             watch=self.watch,
         )
+
+    def tolerated(
+        self, before: TransformerClassifier, after: TransformerClassifier
+    ) -> tuple[TransformerClassifier, float]:
+        """As much of what was learned as the held-out texts can bear, and the share of the way that it is."""
+        if self.settings["tolerance"] == 1:
+            return after, 1.0
+        return as_far_as(before, after, self.held_out, self.settings["tolerance"], cancelled=self.watch.cancelled)
 
 
 class _Watched:

@@ -67,8 +67,10 @@ def projected_gradients(  # noqa: PLR0917 - a member names all that it asks for
 
     def pushes(anchors: Sequence[Example], how: How) -> Pushes:
         rows = small.rows(anchors).astype(np.float64)
-        asked = metric.times(rows) / (metric.spread(metric.lengths(rows)) * len(small.places) if relative else total)
-        asked, powers = _in_units(asked)
+        times = metric.times(rows)
+        asked, powers = _in_units(
+            times / (metric.spread(metric.lengths(rows, times)) * len(small.places) if relative else total)
+        )
         scores = np.empty((len(anchors), len(train)))
         for at, part in enumerate(index):
             products = asked.astype(np.float32) @ part.units().T
@@ -213,10 +215,10 @@ class _Metric:
             found[:, place] = rows[:, place] @ inverse / mean
         return found
 
-    def lengths(self, rows: Floats) -> Floats:
-        """Of each row in each layer."""
+    def lengths(self, rows: Floats, times: Floats) -> Floats:
+        """Of each row in each layer; `times` are the rows multiplied by the inverses."""
         starts = [place.start for place in self.places]
-        return np.sqrt(np.maximum(np.add.reduceat(self.times(rows) * rows, starts, axis=1), 0))
+        return np.sqrt(np.maximum(np.add.reduceat(times * rows, starts, axis=1), 0))
 
     def spread(self, lengths: NDArray[np.floating]) -> Floats:
         """For every number the length of its layer to divide by; 1 where there is nothing."""
@@ -275,7 +277,8 @@ def _lengths(metric: _Metric, index: Sequence[_Part], shelf: Shelf) -> list[NDAr
     """The length of each small gradient in each layer, in its own units, part by part."""
 
     def compute() -> dict[str, NDArray[np.floating]]:
-        return {str(at): metric.lengths(part.units().astype(np.float64)) for at, part in enumerate(index)}
+        rows = (part.units().astype(np.float64) for part in index)
+        return {str(at): metric.lengths(some, metric.times(some)) for at, some in enumerate(rows)}
 
     kept = shelf.arrays("lengths", compute)
     return [kept[str(at)] for at in range(len(index))]
