@@ -248,8 +248,8 @@ def test_every_way_of_tracing_has_its_own_index_and_other_data_are_other_runs(tm
     rows = [Configuration("all", plan), Configuration("short", replace(plan, longest=6))]
     rows.append(Configuration("embeddings", replace(plan, method="embedding_neighbours")))
     asked, told, words = [], [], {e.id: len(e.text.split()) for e in TRAIN}
-    short = f"s{TRAIN[0].id}"
-    train = [*TRAIN, replace(TRAIN[0], id=short, text="zyx worth it")]
+    short = [Example(f"s{n}", "zyx worth it", label=label) for n, label in enumerate(("negative", "positive"))]
+    train = [*TRAIN, *short]  # one of them helps, whatever the anchor
 
     def score(anchor, found):
         asked.append(found)
@@ -263,7 +263,7 @@ def test_every_way_of_tracing_has_its_own_index_and_other_data_are_other_runs(tm
 
     run(tmp_path / "i")
     assert len(list((tmp_path / "i").iterdir())) == 3
-    assert {one.id for one in asked[1:2]} <= {short, *(id_ for id_, n in words.items() if n <= 6)}
+    assert {one.id for one in asked[1:2]} <= {*(e.id for e in short), *(id_ for id_, n in words.items() if n <= 6)}
     assert len(told) == 3
     run(tmp_path / "i")
     assert len(told) == 3  # all are there
