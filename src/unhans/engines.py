@@ -272,13 +272,19 @@ def _quiet_exporter() -> Iterator[None]:
 
 @contextmanager
 def _quiet_root() -> Iterator[None]:
-    """onnxruntime speaks through the root logger, which would then stay switched on for everyone."""
-    silent = logging.NullHandler()
-    logging.getLogger().addHandler(silent)
+    """The quantiser tells each of its steps to the root logger, which would then stay switched on for everyone."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+
+    def others(record: logging.LogRecord) -> bool:
+        return "onnxruntime" not in record.pathname
+
+    root.addHandler(silent)
+    root.addFilter(others)
     try:
         yield
     finally:
-        logging.getLogger().removeHandler(silent)
+        root.removeFilter(others)
+        root.removeHandler(silent)
 
 
 def _check_installed(package: str) -> None:
