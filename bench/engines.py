@@ -4,7 +4,7 @@
     python bench/engines.py --model FOLDER --texts FILE --json out.json     # on a trained classifier of your own
 
 Order means nothing where weights are random: without a model, one of MiniLM's shape is trained on the demo's reviews
-first, for a minute or so, and explained on reviews that it has not seen. Sentences of 8 to 30 words are taken.
+first, for some minutes, and explained on reviews that it has not seen. Sentences of 8 to 30 words are taken.
 
 - gain: the time of LIME in fp32, from strings to word scores, over its time by an engine; they take turns, sentence by
   sentence, and a round is all sentences. Exporting is not counted: it is done once
@@ -40,7 +40,7 @@ ENGINES = ("onnx", "int8")
 
 
 def trained(folder: Path | None) -> TransformerClassifier:
-    """The classifier that was given, or one that has learned something in a minute."""
+    """The classifier that was given, or one that has learned something in some minutes."""
     if folder is not None:
         given = unhans.load(folder)
         assert isinstance(given, TransformerClassifier), "engines are for transformers"
