@@ -80,6 +80,15 @@ BENCHMARKS = (
         "--threads 1 --rounds 3 --shape minilm --lengths 16,64 --most 4000 --samples 300",
     ),
     Benchmark(
+        "engines",
+        "engines",
+        ("8",),
+        "--threads 1 --rounds 3",
+        "--threads 1 --rounds 1 --sentences 5 --samples 300",
+        uses={"MODEL": "--model MODEL", "TEXTS": "--texts TEXTS"},
+        modules=("onnx", "onnxruntime"),
+    ),
+    Benchmark(
         "attributions",
         "attributions",
         ("1", "2", "3", "5", "7", "9", "peers"),

@@ -5,23 +5,30 @@ The numbers follow from what a method is. A method without an entry below fails:
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import audited
 import tiny
 import unhans.model
 from unhans.attributions import attribute, attribution
 from unhans.audit import audit
+from unhans.bulk import explaining
+from unhans.cli import main
 from unhans.counterfactuals import find_flips
 from unhans.influences import influence, prepare
 from unhans.model import TransformerClassifier
+from unhans.project import Project
 from unhans.scoring import ScoreCache
 from unhans.task import rank_words, suspects
 from unhans.text import Words, as_variant
@@ -166,6 +173,38 @@ def test_all_questions_about_some_examples_are_put_in_batches_of_the_budget(meth
         explain(classifier, method)
 
     assert meter.calls == ceil(meter.cells / unhans.model.TOKEN_BUDGET)
+
+
+@pytest.mark.parametrize("method", [*QUERIES, *PASSES])
+def test_no_method_computes_in_another_precision_than_fp32_unless_told_to(method: str) -> None:
+    """Half precision takes eight times as long on processors without AVX-512, and 8 bits ruin the order of words."""
+    classifier, seen = model_for(method), set()
+
+    def look(_: Any, given: Any, out: Any) -> None:
+        seen.update(one.dtype for one in (*given, out) if isinstance(one, torch.Tensor) and one.is_floating_point())
+
+    for part in classifier.model.modules():
+        part.register_forward_hook(look)
+    with metered(classifier) as meter:
+        explain(classifier, method)
+
+    assert seen == ({torch.float32} if meter.calls else set())
+    assert {weight.dtype for weight in classifier.model.parameters()} == {torch.float32}
+
+
+def test_nothing_chooses_an_engine_by_itself() -> None:
+    """Whoever takes an engine takes none by default, and only they open one."""
+    for door in (attribute, explaining, Project.explain, unhans.attributions.check_usable):
+        assert inspect.signature(door).parameters["engine"].default is None
+    for command in ("explain", "words"):
+        assert main.commands[command].make_context(command, ["project"]).params["engine"] is None
+    root = Path(unhans.__file__).parent
+    users = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"open_engine|choose_engine|unhans\.engines|torch\.autocast", path.read_text(encoding="utf-8"))
+    }
+    assert users == {"engines.py", "attributions/__init__.py", "bulk/__init__.py", "project.py"}
 
 
 def test_leave_one_out_asks_about_each_word_and_the_whole_and_nothing_else() -> None:

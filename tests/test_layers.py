@@ -12,7 +12,7 @@ import unhans
 LAYERS = (
     {"errors"},
     {"types"},
-    {"registry", "text", "demo_data", "present", "processes", "wordnet"},
+    {"registry", "text", "demo_data", "present", "processes", "wordnet", "ranks"},
     {"store", "data", "tokens", "feedback", "artefacts", "archives", "reporting", "expectations", "heuristics"},
     {"jobs", "accounts", "exchange", "risk", "rationales"},
     {"shapes", "supervising"},
@@ -25,7 +25,7 @@ LAYERS = (
     {"checkpoint"},
     {"model"},
     {"black_boxes", "scratch", "embeddings"},
-    {"training"},
+    {"training", "engines"},
     {"select_then_predict", "sweeps"},
     {"loading"},
     {"language_model"},

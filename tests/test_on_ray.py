@@ -84,12 +84,13 @@ def test_work_here_is_opened_once_and_done_in_order(tmp_path: Path) -> None:
 # -- on Ray
 
 
-@pytest.mark.parametrize("kind", ["predictions", "attributions", "counterfactuals", "sampled"])
+@pytest.mark.parametrize("kind", ["predictions", "attributions", "counterfactuals", "sampled", "engine"])
 def test_files_are_the_same_to_the_last_byte(kind: str, hands: Crew, tmp_path: Path) -> None:
     tasks: dict[str, Task] = {
         "predictions": predicting(tiny.transformer("gpt2")),
         "attributions": explaining(tiny.transformer(), method="integrated_gradients"),
         "counterfactuals": flipping(tiny.transformer(), search={"max_edits": 2, "beam": 2}),
+        "engine": explaining(tiny.transformer(), method="lime", num_samples=40, engine="int8"),
         "sampled": explaining(tiny.bag_of_words({"good": 2.0, "cold": -1.0}), method="kernel_shap", seed=3),
     }
     for place, crew_ in (("here", Here()), ("ray", hands)):

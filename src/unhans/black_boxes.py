@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from unhans.checkpoint import check_labels, open_tokenizer
@@ -114,21 +115,61 @@ class SklearnPipeline(PredictFunction):
         )
 
 
+class OnnxGraph:
+    """An ONNX model that is loaded; one that takes `input_ids` gives logits of token rows."""
+
+    def __init__(self, source: Path | bytes, name: str, *, on_card: bool = False) -> None:
+        self._session = _onnx_session(source, name, on_card)
+        self.inputs = {given.name: given.type for given in self._session.get_inputs()}
+        self.rank = len(self._session.get_inputs()[0].shape)
+
+    def logits(self, rows: Sequence[Row], pad: int, labels: int) -> Answers:
+        """One line for each row, so many numbers in it."""
+        feeds = {
+            "input_ids": np.array(padded([row.ids for row in rows], pad)),
+            "attention_mask": np.array(padded([(1,) * len(row) for row in rows], 0)),
+            "token_type_ids": np.array(padded([row.types or (0,) * len(row) for row in rows], 0)),
+        }
+        given = self.run({name: feeds[name] for name in feeds.keys() & self.inputs.keys()})[0]
+        found: Answers = np.asarray(given, np.float32)
+        if found.shape != (len(rows), labels):
+            wanted = f"{len(rows)} × {labels} logits"
+            raise ModelFailed(f"The ONNX file gave an answer of shape {found.shape} where {wanted} were expected.")
+        return found
+
+    def run(self, feeds: Mapping[str, NDArray[Any]]) -> Any:
+        """All outputs for these inputs."""
+        types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+        cast = {name: value.astype(types.get(self.inputs[name], value.dtype)) for name, value in feeds.items()}
+        try:
+            return self._session.run(None, cast)
+        except Exception as error:  # onnxruntime's errors have no root of their own
+            raise ModelFailed(f"The ONNX model failed: {type(error).__name__}.") from error
+
+
+def row_batches(rows: Sequence[Question], waste: float = MAX_PADDING) -> Iterator[list[int]]:
+    """Numbers of token rows of (nearly) equal length, in batches for a model that has them padded."""
+    return batches_by_length([len(row) for row in rows], TOKEN_BUDGET, waste)
+
+
+def padded_cells(rows: Sequence[Row]) -> int:
+    """Cells beyond the tokens in such a batch."""
+    return max(map(len, rows)) * len(rows) - sum(map(len, rows))
+
+
 class OnnxClassifier(BlackBox):
     """An ONNX file: of a Hugging Face classifier (tokenizer and config.json beside it), or one that takes strings."""
 
     def __init__(self, path: Path, labels: Sequence[str] | None = None, max_length: int | None = None) -> None:
         self._given = (path.resolve(), labels, max_length)
-        self._session = _onnx_session(path)
-        self._inputs = {given.name: given.type for given in self._session.get_inputs()}
-        self._rank = len(self._session.get_inputs()[0].shape)
+        self._graph = OnnxGraph(path, path.name)
         self._tokens: Tokens | None = None
-        if "input_ids" in self._inputs:
+        if "input_ids" in self._graph.inputs:
             tokenizer, limit = open_tokenizer(path.parent)
             self._tokens = Tokens(tokenizer, min(limit, max_length or limit))
             self._pad = tokenizer.pad_token_id or 0
-        elif list(self._inputs.values()) != ["tensor(string)"]:
-            takes = ", ".join(self._inputs)
+        elif list(self._graph.inputs.values()) != ["tensor(string)"]:
+            takes = ", ".join(self._graph.inputs)
             raise BadModel(f"An ONNX text classifier takes input_ids or one string per text; this one takes: {takes}.")
         self.labels = check_labels(labels if labels is not None else self._label_names(path.parent / "config.json"))
         digest = blake2b(repr((self.labels, max_length)).encode(), digest_size=8)
@@ -146,30 +187,17 @@ class OnnxClassifier(BlackBox):
 
     def batches(self, questions: Sequence[Question]) -> Iterator[list[int]]:
         """Rows of (nearly) equal length together."""
-        if self._tokens is None:
-            return super().batches(questions)
-        return batches_by_length([len(question) for question in questions], TOKEN_BUDGET, MAX_PADDING)
+        return super().batches(questions) if self._tokens is None else row_batches(questions)
 
     def answer(self, questions: Sequence[Any]) -> Answers:
         """The file's logits."""
         if self._tokens is None:
             return super().answer(questions)
-        rows: Sequence[Row] = questions
-        feeds = {
-            "input_ids": np.array(padded([row.ids for row in rows], self._pad)),
-            "attention_mask": np.array(padded([(1,) * len(row) for row in rows], 0)),
-            "token_type_ids": np.array(padded([row.types or (0,) * len(row) for row in rows], 0)),
-        }
-        given = self._run({name: feeds[name] for name in feeds.keys() & self._inputs.keys()})[0]
-        logits: Answers = np.asarray(given, np.float32)
-        if logits.shape != (len(rows), len(self.labels)):
-            wanted = f"{len(rows)} × {len(self.labels)} logits"
-            raise ModelFailed(f"The ONNX file gave an answer of shape {logits.shape} where {wanted} were expected.")
-        return logits
+        return self._graph.logits(questions, self._pad, len(self.labels))
 
     def padding(self, rows: Sequence[Any]) -> int:
         """Padded cells in such a batch."""
-        return max(map(len, rows)) * len(rows) - sum(map(len, rows)) if self._tokens else 0
+        return padded_cells(rows) if self._tokens else 0
 
     def probabilities(self, texts: Texts) -> Any:
         """The last output: a table of numbers, or one mapping from label to number per text."""
@@ -181,16 +209,8 @@ class OnnxClassifier(BlackBox):
         return given
 
     def _ask_texts(self, texts: Sequence[Any]) -> Any:
-        strings = np.array(texts, object).reshape((len(texts), *[1] * (self._rank - 1)))
-        return self._run({next(iter(self._inputs)): strings})[-1]
-
-    def _run(self, feeds: Mapping[str, NDArray[Any]]) -> Any:
-        types = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
-        cast = {name: value.astype(types.get(self._inputs[name], value.dtype)) for name, value in feeds.items()}
-        try:
-            return self._session.run(None, cast)
-        except Exception as error:  # onnxruntime's errors have no root of their own
-            raise ModelFailed(f"The ONNX model failed: {type(error).__name__}.") from error
+        strings = np.array(texts, object).reshape((len(texts), *[1] * (self._graph.rank - 1)))
+        return self._graph.run({next(iter(self._graph.inputs)): strings})[-1]
 
     def _label_names(self, config: Path) -> list[str]:
         if config.is_file():
@@ -291,15 +311,20 @@ def _table(answer: Any, labels: Sequence[str]) -> list[list[float]]:
         raise ModelFailed("The service answered in a form we do not know, or without one of the labels.") from error
 
 
-def _onnx_session(path: Path) -> Any:
+def _onnx_session(source: Path | bytes, name: str, on_card: bool) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
         raise Unsupported("ONNX models need the onnxruntime package: pip install 'unhans[onnx]'.") from error
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = torch.get_num_threads()  # a worker of Ray's has one, and would take them all
+    places = [*(["CUDAExecutionProvider"] if on_card else []), "CPUExecutionProvider"]
+    here = [place for place in places if place in onnxruntime.get_available_providers()]
     try:
-        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        given = source if isinstance(source, bytes) else str(source)
+        return onnxruntime.InferenceSession(given, settings, providers=here)
     except Exception as error:
-        raise BadModel(f"{path.name} does not load as an ONNX model ({type(error).__name__}).") from error
+        raise BadModel(f"{name} does not load as an ONNX model ({type(error).__name__}).") from error
 
 
 def _revision(name: str | None, labels: Sequence[str]) -> str:

@@ -427,12 +427,17 @@ class TransformerClassifier(Classifier):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, where it runs on the best device that is there."""
-        model = self.model if self.model.device.type == "cpu" else copy.deepcopy(self.model).cpu()
+        model = self.model if self.model.device.type == "cpu" else self.copied().cpu()
         return _arrived, (type(self), model, self.tokenizer, self.limit, self.revision)
 
     def clone(self) -> Self:
         """An independent copy that training may change."""
-        return type(self)(copy.deepcopy(self.model), self.tokenizer, self.limit, str(self.model.device))
+        return type(self)(self.copied(), self.tokenizer, self.limit, str(self.model.device))
+
+    def copied(self) -> Any:
+        """The bare model once more, as it is when no call in another thread has it rewired."""
+        with self._forward.lock:
+            return copy.deepcopy(self.model)
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all, and never over an existing one."""

@@ -78,8 +78,9 @@ def parts_of(attribution: Attribution) -> list[tuple[str, list[int]]]:
 
 
 def notes_on(attribution: Attribution) -> list[str]:
-    """What a reader must know besides the caption, a sentence each: the method's warning, and what was not read."""
+    """What a reader must know besides the caption, a sentence each: warning, engine, and what was not read."""
     notes = [f"Caution: {attribution.terms.warning}"] if attribution.terms.warning else []
+    notes += [attribution.terms.engine] if attribution.terms.engine else []
     if n := len(attribution.unread):
         unit = attribution.terms.unit
         notes.append(f"{n:,} {unit}{' was' if n == 1 else 's were'} beyond the model's length limit and not read.")

@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 
 from unhans import __version__, lab
 from unhans.artefacts import Artefacts, hidden_name, sync
-from unhans.attributions import attribute, attribution, check_usable
+from unhans.attributions import attribute, attribution, check_usable, choose_engine
 from unhans.audit import SEVERITIES, audit, check, needs_language_model
 from unhans.augmentations import COPIES_PER_POINT, Check, Seen, augment, augmentation, available
 from unhans.augmentations import DEFAULT as AUGMENTING
@@ -287,43 +287,35 @@ class Project(Records):
         language_model: LanguageModel | None = None,
         progress: Progress | None = None,
         cancelled: Callable[[], bool] | None = None,
+        engine: str | None = None,
         **options: Any,
     ) -> Attributions:
         """An attribution for every example given, or for all of the project's; `attribute` says what the rest means.
 
         They are kept, so only texts that were not explained like this before take time. Methods that compare with other
         examples get training examples; those that need a language model get the project's own, unless another is given
-        (then nothing is kept, for it may change).
+        (then nothing is kept, for it may change). What an engine answered is not kept either: people judge fp32.
         """
         classifier, entry, wanted = (
             self.classifier,
             attribution[method],
             list(self.examples if examples is None else examples),
         )
-        needed: dict[str, Any] = {}
+        asked: dict[str, Any] = {"method": method, "target": target, "units": units, "seed": seed, **options}
+        asked |= {"cancelled": cancelled, "cache": self.cache if classifier.lasting else None}
         if "background" in entry.asks:
-            needed["background"] = self.background(seed)
+            asked["background"] = self.background(seed)
         if "language_model" in entry.asks:
-            needed["language_model"] = language_model or self.language_model(progress=progress, cancelled=cancelled)
-        keeps = classifier.lasting and ("language_model" not in entry.asks or language_model is None)
+            asked["language_model"] = language_model or self.language_model(progress=progress, cancelled=cancelled)
+        keeps = classifier.lasting and engine is None and ("language_model" not in entry.asks or language_model is None)
         alike = self.alike(entry, options, target, units, seed)
         known = self.explained.kept(alike, [example.text_hash for example in wanted]) if keeps else {}
         missing = list({e.text_hash: e for e in wanted if e.text_hash not in known}.values())
+        chosen = None if engine is None else choose_engine(classifier, missing, engine, **asked)
         for start in range(0, len(missing), _AT_ONCE):
             some = missing[start : start + _AT_ONCE]
-            made = attribute(
-                classifier,
-                some,
-                method=method,
-                target=target,
-                units=units,
-                seed=seed,
-                progress=_shifted(progress, start, len(missing)),
-                cancelled=cancelled,
-                cache=self.cache if classifier.lasting else None,
-                **needed,
-                **options,
-            )
+            shifted = _shifted(progress, start, len(missing))
+            made = attribute(classifier, some, progress=shifted, engine=chosen, **asked)
             new = {example.text_hash: one for example, one in zip(some, made, strict=True)}
             known |= new
             if keeps:

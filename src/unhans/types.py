@@ -146,6 +146,7 @@ class Terms:
     signed: bool = True  # otherwise scores are strengths, and say neither for nor against
     unit: Literal["word", "phrase", "sentence"] = "word"
     warning: str = ""
+    engine: str = ""  # a sentence: whether the engine that was asked for answered, and how near it is to fp32
 
     def __str__(self) -> str:
         told = [self.space.replace("_", "-"), f"against {self.baseline}", self.aggregation]

@@ -8,9 +8,10 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
-from unhans.attributions._surrogates import paired_masks, spearman
+from unhans.attributions._surrogates import paired_masks
 from unhans.attributions.kernel_shap import shapley
 from unhans.black_boxes import PredictFunction
+from unhans.ranks import spearman
 from unhans.text import Hole, Words
 from unhans.types import Example
 

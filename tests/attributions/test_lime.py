@@ -7,9 +7,9 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
-from unhans.attributions._surrogates import spearman
 from unhans.attributions.lime import kernel, ridge
 from unhans.errors import BadOption
+from unhans.ranks import spearman
 from unhans.types import Example
 
 TEXT = Example("x", "The soup was cold and the waiter did not care at all so we left early")

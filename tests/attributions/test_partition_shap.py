@@ -7,8 +7,8 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
-from unhans.attributions._surrogates import spearman
 from unhans.errors import BadOption
+from unhans.ranks import spearman
 from unhans.text import Hole, Words
 from unhans.types import Example
 

@@ -10,8 +10,9 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
-from unhans.attributions._surrogates import estimates, paired_masks, plain_masks, spearman
+from unhans.attributions._surrogates import estimates, paired_masks, plain_masks
 from unhans.errors import BadOption, Cancelled
+from unhans.ranks import spearman
 from unhans.text import Words
 from unhans.types import Example
 

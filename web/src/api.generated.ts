@@ -1583,7 +1583,8 @@ export interface components {
              *       "aggregation": "unknown",
              *       "signed": true,
              *       "unit": "word",
-             *       "warning": ""
+             *       "warning": "",
+             *       "engine": ""
              *     }
              */
             terms: components["schemas"]["Terms"];
@@ -4133,6 +4134,11 @@ export interface components {
              * @default
              */
             warning: string;
+            /**
+             * Engine
+             * @default
+             */
+            engine: string;
         };
         /**
          * Upload

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unhans.engines import Choice, check_name, choose
 from unhans.errors import BadOption, Cancelled
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier, as_examples
@@ -77,6 +78,7 @@ def attribute(
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     cache: ScoreCache | None = None,
+    engine: str | Choice | None = None,
     **options: Any,
 ) -> Attributions:
     """One attribution per text or example, for the label `target` or else for the label the model predicts.
@@ -84,9 +86,12 @@ def attribute(
     Scores are signed: positive words speak for the label (`terms.signed` says if a method has no sign). Their unit and
     what they are measured against are in `terms`. Words beyond the model's length limit score 0 and are listed as
     unread. With `units`, phrases or sentences get the scores: methods that erase erase them whole, others add up.
+
+    An `engine` (`unhans.engines`) answers in place of the model in fp32 where it orders the words of some of the
+    examples alike; `terms.engine` says whether. What is explained is the label that the model itself predicts.
     """
     entry = attribution[method]
-    check_usable(classifier, entry, background=background, language_model=language_model)
+    check_usable(classifier, entry, background=background, language_model=language_model, engine=engine)
     recipe, terms = entry.recipe(options, seed), terms_of(entry, options, units)
     if batch_size < 1:
         raise BadOption(f"batch_size must be at least 1, not {batch_size}.")
@@ -94,7 +99,10 @@ def attribute(
         raise BadOption(f"units must be one of word, phrase, sentence, not {units!r}.")
     # without a cache of the caller's, a small one: predicting the target and explaining it ask about the same texts
     examples, how = list(as_examples(texts)), {"cancelled": cancelled, "cache": cache or ScoreCache(size=10_000)}
-    targets = _targets(classifier, examples, target, how)
+    if isinstance(engine, str):
+        asked = {"target": target, "units": units, "background": background, "language_model": language_model}
+        engine = choose_engine(classifier, examples, engine, method=method, seed=seed, **asked, **how, **options)
+    targets, answering = _targets(classifier, examples, target, how), (engine and engine.engine) or classifier
     extras = {"background": background, "language_model": language_model, "create_graph": False, "how": how}
     lines: dict[int, Any] = {}
     with ExitStack() as stack:
@@ -103,32 +111,67 @@ def attribute(
             if cancelled is not None and cancelled():
                 raise Cancelled(f"Stopped after {len(lines)} of {len(examples)} explanations.")
             some, goals = [examples[n] for n in numbers], [targets[n] for n in numbers]
-            offered = _offer(classifier, entry, some, goals, units) | extras
+            offered = _offer(answering, entry, some, goals, units) | extras
             offered["rngs"] = [generator(seed, example) for example in some]
             scores = entry(offered, **options)
             found = list(scores.detach().cpu().double().numpy()) if isinstance(scores, Tensor) else scores
             lines.update(zip(numbers, found, strict=True))
             if tell is not None:
                 tell(len(lines), len(examples))
+    terms = replace(terms, engine=str(engine or ""))
     wrap = _Wrapping(classifier, recipe, terms, summed="batch" in entry.asks)
     return Attributions(wrap(e, classifier.labels[targets[n]], lines[n]) for n, e in enumerate(examples))
 
 
-def check_usable(classifier: Classifier, entry: Entry, **given: Any) -> None:
+def choose_engine(
+    classifier: Classifier, examples: Sequence[Example], engine: str, *, method: str = "leave_one_out", **asked: Any
+) -> Choice:
+    """Try an engine on a few of these examples; the rest is what `attribute` takes, which takes the choice as `engine`.
+
+    For work that falls into parts: chosen once, all of it is answered alike.
+    """
+    check_engine(attribution[method], engine)
+
+    def explain(by: Choice | None, some: Sequence[Example]) -> Attributions:
+        return attribute(classifier, some, engine=by, method=method, **asked)
+
+    return choose(classifier, engine, examples, explain)
+
+
+def check_usable(classifier: Classifier, entry: Entry, *, engine: str | Choice | None = None, **given: Any) -> None:
     """Refuse, with the way out, a method that this classifier or this call cannot serve."""
     usable = [other.name for other in attribution if other.needs <= classifier.capabilities]
     classifier.require(entry.needs, entry.name, f"Methods that work with it: {', '.join(usable)}.")
     for name, way_out in _MISSING.items():
         if name in entry.asks and not given.get(name):
             raise BadOption(f"{entry.name} {way_out}")
+    if engine is not None:
+        check_engine(entry, engine if isinstance(engine, str) else engine.name)
+
+
+def check_engine(entry: Entry, engine: str) -> None:
+    """Refuse, with the way out, an engine that there is not, or that this method cannot use."""
+    check_name(engine)
+    asking = [other for other in attribution if other.needs == {"predict"}]
+    if entry not in asking:
+        raise BadOption(
+            f"{entry.name} looks inside the model, and the engine {engine} only predicts. Leave the engine out, or use "
+            f"a method that only asks: {', '.join(other.name for other in asking)}."
+        )
+    if engine in entry.facts.get("never_by", {}):
+        others = ", ".join(other.name for other in asking if engine not in other.facts.get("never_by", {}))
+        raise BadOption(
+            f"{entry.name} is never computed by {engine}: {entry.facts['never_by'][engine]} Leave the engine out, use "
+            f"another one, or one of these methods: {others}."
+        )
 
 
 def terms_of(entry: Entry, options: Mapping[str, Any], units: Unit = "word") -> Terms:
     """How the scores of a method with these options are to be read."""
-    terms = entry.facts.get("terms", Terms())
+    terms: Terms | Callable[[Mapping[str, Any]], Terms] = entry.facts.get("terms", Terms())
     if callable(terms):
         terms = terms(entry.settings(options))
-    return Terms(terms.space, terms.baseline, terms.aggregation, terms.signed, units, terms.warning)
+    return replace(terms, unit=units)
 
 
 def generator(seed: int, example: Example) -> np.random.Generator:

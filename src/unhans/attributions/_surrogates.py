@@ -15,12 +15,12 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from unhans.attributions import Estimate
 from unhans.attributions._erasing import measured
 from unhans.errors import BadOption
 from unhans.model import Classifier
+from unhans.ranks import spearman
 from unhans.text import Variant, Words
 
 NumSamples = Annotated[int, "texts asked about each example, at most"]
@@ -220,12 +220,3 @@ class _Run:
         less, more = (np.bincount(strata, some)[strata] for some in (dropped, rest))
         counts: Values = 1 - by * dropped + rest * by * less / np.maximum(more, 1)
         return counts
-
-
-def spearman(first: Values, second: Values) -> float:
-    """How alike two lines order their places: 1 alike, -1 the other way round; lines without an order are alike."""
-    ranks = [rankdata(line) - (len(line) + 1) / 2 for line in (first, second)]
-    norm = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
-    if norm == 0:
-        return float((ranks[0] == ranks[1]).all())
-    return float(ranks[0] @ ranks[1]) / norm

@@ -14,31 +14,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unhans.attributions import attribute, attribution, terms_of
+from unhans.attributions import attribute, attribution, choose_engine, terms_of
 from unhans.attributions import check_usable as check_attributions
 from unhans.bulk._folder import Folder, Made, Part, held, made_of, read_manifest
 from unhans.bulk._tables import KINDS
 from unhans.counterfactuals import check_usable as check_flips
 from unhans.counterfactuals import counterfactual, find_flips, search_settings
 from unhans.crew import HERE, Crew, crew
+from unhans.engines import Choice
 from unhans.errors import BadOption, Conflict, NotFound
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
 from unhans.scoring import How
 from unhans.store import batches
 from unhans.text import Unit
-from unhans.types import Example, to_json
+from unhans.types import Example, Terms, to_json
 
-__all__ = ["Filled", "Task", "explaining", "fill", "flipping", "predicting", "reopen"]
+__all__ = ["Filled", "Task", "explaining", "fill", "flipping", "predicting", "reopen", "settle"]
 
 PART = 1000  # examples in a part: what a stop can cost, and what a worker is given at once
 Progress = Callable[[int, int | None], None]
@@ -52,6 +53,7 @@ class Task:
     facts: Mapping[str, Any]  # in plain JSON: another task differs in one of them
     work: _Finding
     lasting: bool = True  # whether equal facts surely mean equal rows, in the next process too
+    engine: str | None = None  # asked for, and not tried yet: `settle` does that
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,10 @@ def fill(
             f"{path} was begun before, and whether the model is still the same cannot be told. Nothing was changed; "
             "load the model with a name, or choose a new folder."
         )
+    if task.engine is not None:
+        stream = iter(examples)
+        ahead = list(islice(stream, PART))
+        task, examples = settle(task, path, ahead, cancelled=cancelled), chain(ahead, stream)
     with held(path, task.kind, task.facts, part, PART) as kept:
         missing = kept.missing(batches(examples, kept.size))
         computed = 0
@@ -128,6 +134,25 @@ def fill(
         if progress is not None:
             progress(kept.examples, kept.examples)
     return Filled(path, task.kind, task.facts, kept.examples, computed)
+
+
+def settle(
+    task: Task, folder: str | Path, examples: Iterable[Example], *, cancelled: Callable[[], bool] | None = None
+) -> Task:
+    """The task with its engine chosen, for all parts and whoever does them: `fill` does this, if nobody did.
+
+    It is tried on a few of the first examples; a folder that was begun says what was chosen then. `facts` say it.
+    """
+    if task.engine is None:
+        return task
+    work, manifest = task.work, read_manifest(Path(folder).expanduser())
+    if manifest is None:
+        some = list(islice(examples, PART))
+        choice = choose_engine(work.classifier, some, task.engine, cancelled=cancelled, **work.asked)
+    else:
+        choice = Choice.again(work.classifier, task.engine, manifest["facts"].get("engine"))
+    facts = {**task.facts, "engine": choice.facts, "terms": {**task.facts["terms"], "engine": str(choice)}}
+    return replace(task, facts=facts, work=replace(work, asked={**work.asked, "engine": choice}), engine=None)
 
 
 class _Way:
@@ -191,11 +216,12 @@ def explaining(
     background: Sequence[Example] | None = None,
     language_model: LanguageModel | None = None,
     seed: int = 0,
+    engine: str | None = None,
     **options: Any,
 ) -> Task:
     """How much each word of each example speaks for a label; all as `attribute` takes it."""
     entry = attribution[method]
-    check_attributions(classifier, entry, background=background, language_model=language_model)
+    check_attributions(classifier, entry, background=background, language_model=language_model, engine=engine)
     goal = None if target is None else classifier.labels[classifier.label_number(target)]
     settings = entry.settings(options)
     compared = None if background is None or "background" not in entry.asks else Part(0, background).fingerprint
@@ -204,7 +230,7 @@ def explaining(
         "revision": classifier.revision,
         "target": goal,
         "units": units,
-        "terms": json.loads(to_json(terms_of(entry, settings, units))),
+        "terms": _plain_terms(terms_of(entry, settings, units)),
         "background": compared,
         "language_model": _revision_of(language_model if "language_model" in entry.asks else None),
     }
@@ -216,7 +242,12 @@ def explaining(
         "seed": seed,
     }
     asked |= {"language_model": language_model, **settings}
-    return Task("attributions", facts, _Finding(attribute, classifier, asked), classifier.lasting)
+    return Task("attributions", facts, _Finding(attribute, classifier, asked), classifier.lasting, engine)
+
+
+def _plain_terms(terms: Terms) -> dict[str, Any]:
+    """In plain JSON; without an engine as they were before there were any, so that folders begun then go on."""
+    return {name: value for name, value in json.loads(to_json(terms)).items() if name != "engine" or value}
 
 
 def flipping(

@@ -184,7 +184,7 @@ def _check_same(path: Path, manifest: dict[str, Any], wanted: Mapping[str, Any],
     begun = {"kind": manifest["kind"], **manifest["facts"]}
     now = {"kind": wanted["kind"], **json.loads(json.dumps(wanted["facts"]))}
     if other := [name for name in {**begun, **now} if begun.get(name) != now.get(name)]:
-        if "recipe" in other:
+        if "recipe" in other or "engine" in other:
             other = [name for name in other if name != "terms"]  # they follow from it
         told = "; ".join(f"{name} was {_told(begun.get(name))} and is {_told(now.get(name))}" for name in other[:3])
         raise Conflict(

@@ -266,6 +266,12 @@ def _method_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help="Folder or id of a masked language model, for methods that need one; a project makes its own.",
             ),
             click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+            click.option(
+                "--engine",
+                metavar="NAME",
+                help="Who computes the model's answers: onnx, int8 or autocast, for methods that only ask. Tried on a "
+                "few examples, and used only if it orders words as fp32 does.",
+            ),
         )
     ):
         command = option(command)
@@ -302,13 +308,14 @@ def explain(  # noqa: PLR0917 - click passes them by name
     settings: tuple[str, ...],
     language_model: str | None,
     seed: int,
+    engine: str | None,
     **source: Any,
 ) -> None:
     """Show how much each word speaks for the predicted label, or for another."""
     from unhans.figures import check_suffix, save
     from unhans.types import to_json
 
-    how = _how(method, settings, language_model, seed) | {"target": target, "units": units}
+    how = _how(method, settings, language_model, seed, engine) | {"target": target, "units": units}
     asked = bulk.Asked(out, n, part, place, workers, as_json)
     if out is not None and not out.suffix:
         return bulk.explain(asked, how, source)
@@ -348,6 +355,7 @@ def words(  # noqa: PLR0917 - click passes them by name
     settings: tuple[str, ...],
     language_model: str | None,
     seed: int,
+    engine: str | None,
     **source: Any,
 ) -> None:
     """Rank the words that a model leans on, and name the suspects: those to look at first."""
@@ -355,7 +363,7 @@ def words(  # noqa: PLR0917 - click passes them by name
     from unhans.task import rank_words, suspects
     from unhans.types import to_json
 
-    how = _how(method, settings, language_model, seed)
+    how = _how(method, settings, language_model, seed, engine)
     on = _open(**source)
     goal = on.classifier.labels[on.classifier.label_number(label) if label is not None else -1]
     counted = sample(on.corpus, max(n, _COUNTED), seed)
@@ -604,12 +612,16 @@ def remove_user(name: str, folder: Path, database: str | None) -> None:
 # -- explaining
 
 
-def _how(method: str, settings: tuple[str, ...], language_model: str | None, seed: int) -> dict[str, Any]:
+def _how(
+    method: str, settings: tuple[str, ...], language_model: str | None, seed: int, engine: str | None = None
+) -> dict[str, Any]:
     """What `attribute` and `Project.explain` take, checked before anything is loaded."""
-    from unhans.attributions import attribution
+    from unhans.attributions import attribution, check_engine
     from unhans.language_model import LanguageModel
 
     entry = attribution[method]
+    if engine is not None:
+        check_engine(entry, engine)
     if strange := [setting for setting in settings if "=" not in setting]:
         raise BadOption(f"--set takes NAME=VALUE, not {strange[0]!r}. {entry.name} has: {_options_of(entry)}.")
     options = entry.settings(dict(setting.split("=", 1) for setting in settings))
@@ -618,7 +630,7 @@ def _how(method: str, settings: tuple[str, ...], language_model: str | None, see
         if "language_model" not in entry.asks:
             raise BadOption(f"{entry.name} does not use a language model; leave --language-model out.")
         opened = LanguageModel.open(language_model)
-    return {"method": entry.name, "seed": seed, "language_model": opened} | options
+    return {"method": entry.name, "seed": seed, "language_model": opened, "engine": engine} | options
 
 
 def _options_of(entry: Entry) -> str:
@@ -636,10 +648,14 @@ def _explain(on: _Source, examples: list[Example], how: dict[str, Any]) -> Attri
     how = how if own is None or on.own else how | {"language_model": own}
     with _bar("Explaining") as progress:
         if on.project is not None and on.own:
-            return on.project.explain(examples=examples, progress=progress, **how)
-        if "background" in entry.asks:
-            how = how | {"background": on.background(entry.name, how["seed"])}
-        return attribute(on.classifier, examples, progress=progress, cache=_cache(on), **how)
+            found = on.project.explain(examples=examples, progress=progress, **how)
+        else:
+            if "background" in entry.asks:
+                how = how | {"background": on.background(entry.name, how["seed"])}
+            found = attribute(on.classifier, examples, progress=progress, cache=_cache(on), **how)
+    if found and found[0].terms.engine:
+        click.echo(found[0].terms.engine, err=True)
+    return found
 
 
 def _own_language_model(project: Project | None, entry: Entry, how: dict[str, Any]) -> LanguageModel | None:

@@ -80,14 +80,18 @@ class _Stream:
 def explain(asked: Asked, how: dict[str, Any], source: dict[str, Any]) -> None:
     """Explanations of all examples."""
     from unhans.attributions import attribution, check_usable
-    from unhans.bulk import explaining
+    from unhans.bulk import explaining, settle
 
     on, entry = _stream(asked, source), attribution[how["method"]]
     check_usable(on.classifier, entry, background=True, language_model=True)
     how = how | {"language_model": _own_language_model(on.project, entry, how) or how["language_model"]}
     if "background" in entry.asks:
         how |= {"background": on.background(entry.name, how["seed"])}
-    _fill(asked, on, explaining(on.classifier, **how), "Explaining")
+    assert asked.out is not None  # that is how we came here
+    task = settle(explaining(on.classifier, **how), asked.out, on.read())
+    if task.facts["terms"].get("engine"):  # before the long work, and not after it
+        click.echo(task.facts["terms"]["engine"], err=True)
+    _fill(asked, on, task, "Explaining")
 
 
 def flips(asked: Asked, entry: Entry, language_model: str | None, how: dict[str, Any], source: dict[str, Any]) -> None:

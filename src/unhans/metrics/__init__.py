@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unhans.attributions import attribute, generator, readable_words
-from unhans.attributions._surrogates import spearman as alike
 from unhans.errors import BadData, BadOption
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier, as_examples
+from unhans.ranks import spearman as alike
 from unhans.registry import Entry, Registry
 from unhans.scoring import Progress, ScoreCache
 from unhans.text import Text, Unit, Words

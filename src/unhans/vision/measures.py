@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unhans.attributions._surrogates import spearman
 from unhans.errors import BadData
+from unhans.ranks import spearman
 
 Floats = NDArray[np.float64]
 
