@@ -59,25 +59,20 @@ def compare(
 
     Without `metrics`, all run that can; those that train new models (`roar`) only when asked for by name. What is left
     out is in the notes with the reason. After `budget` seconds no further metric is begun; one that has begun is
-    finished for all methods, so that they stay comparable. `on` and `workers` say who trains (`unhans.crew`): the models
-    of one method at a time.
+    finished for all methods, so that they stay comparable. `on` and `workers` say who trains (`unhans.crew`), the
+    models of one method at a time.
     """
     chosen = list(as_examples(examples))
     how = {"cancelled": cancelled, "cache": cache or ScoreCache()}  # metrics ask much the same questions
     means = Means(language_model, train, start, seed, how)
     entries, notes = _metrics(classifier, chosen, metrics, means)
-    begun = time.monotonic()
-    steps = len(methods) * (1 + len(entries))
-    subjects: list[Subject] = []
-    for method in methods:
-        name, options = (method, {}) if isinstance(method, str) else method
-        given: dict[str, Any] = {"language_model": language_model, "background": background, **how}
-        subjects.append(subject(classifier, chosen, name, options, seed=seed, **given))
-        _tell(progress, len(subjects), steps)
-    if len({one.recipe for one in subjects}) < max(1, len(subjects)) or not subjects:
-        raise BadOption("Give the names of the methods to compare, each once.")
-    results = _Results(subjects)
+    begun, steps = time.monotonic(), len(methods) * (1 + len(entries))
     with crewed(means, entries, on, workers) as means:
+        subjects = []
+        for one in _subjects(classifier, chosen, methods, means, background):
+            subjects.append(one)
+            _tell(progress, len(subjects), steps)
+        results = _Results(subjects)
         for number, entry in enumerate(entries, start=1):
             if number > 1 and time.monotonic() - begun > budget:
                 skipped = ", ".join(late.name for late in entries[number - 1 :])
@@ -87,6 +82,25 @@ def compare(
                 notes += [reason] if reason else []
                 _tell(progress, len(subjects) * number + place, steps)
     return results.comparison([*notes, *_flattery(entries, results)], seed)
+
+
+def _subjects(
+    classifier: Classifier,
+    examples: Sequence[Example],
+    methods: Sequence[Method],
+    means: Means,
+    background: Sequence[Example] | None,
+) -> Iterator[Subject]:
+    """The examples explained by each method."""
+    recipes = set()
+    for method in methods:
+        name, options = (method, {}) if isinstance(method, str) else method
+        given: dict[str, Any] = {"language_model": means.language_model, "background": background, **means.how}
+        made = subject(classifier, examples, name, options, seed=means.seed, **given)
+        recipes.add(made.recipe)
+        yield made
+    if len(recipes) < max(1, len(methods)):
+        raise BadOption("Give the names of the methods to compare, each once.")
 
 
 def usual_methods(classifier: Classifier) -> list[str]:

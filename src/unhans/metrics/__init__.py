@@ -186,11 +186,11 @@ def measure(
     means = Means(language_model, train, start, seed, how)
     chosen = list(as_examples(examples))
     check_measurable(classifier, entry, chosen, means)
-    if attributions is None:
-        made = subject(classifier, chosen, method, method_options or {}, target=target, seed=seed, **given, **how)
-    else:
-        made = subject_of(classifier, chosen, attributions, seed=seed, **given, **how)
     with crewed(means, [entry], on, workers) as means:
+        if attributions is None:
+            made = subject(classifier, chosen, method, method_options or {}, target=target, seed=seed, **given, **how)
+        else:
+            made = subject_of(classifier, chosen, attributions, seed=seed, **given, **how)
         return measurement(entry, made, means, options, progress).grade
 
 
