@@ -83,6 +83,10 @@ def test_flips_and_predictions_go_to_folders_too(command: str, kind: str, source
         (["explain", "--out", "x", "--on", "rey"], "Work can be done here"),
         (["explain", "--out", "x", "--workers", "2"], "workers are Ray's"),
         (["flips", "--out", "x", "--rationale"], "--rationale is for what is shown here"),
+        (["compare", "--on", "ray"], "name one with --metrics (roar, roar_mlm)"),
+        (["compare", "--metrics", "stability", "--workers", "2"], "are for metrics that train models"),
+        (["compare", "--metrics", "roar,stability", "--on", "rey"], "Work can be done here"),
+        (["audit", "--workers", "2"], "workers are Ray's"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(
@@ -105,5 +109,38 @@ def test_a_project_remembers_who_works(source: list[str], tmp_path: Path, monkey
     assert asked.exit_code == 3
     assert "unhans[ray]" in asked.output
     assert run("explain", "p", "--out", "explained", "--on", "here").exit_code == 0
+    assert "unhans[ray]" in run("audit", "p", "--checks", "calibration").output
+    assert run("audit", "p", "--checks", "calibration", "--on", "here").exit_code == 0
+    compared = ("compare", "p", "--methods", "leave_one_out")
+    assert run(*compared, "--metrics", "stability").exit_code == 0  # nothing is trained, so nobody is sent for
     for wrong in (["--on", "rey"], ["--workers", "2"], ["--on", "here", "--workers", "2"]):
         assert run("crew", "p", *wrong).exit_code == 2
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A model, and texts with labels, half of them to train with."""
+    folder = tmp_path_factory.mktemp("labelled")
+    tiny.save_folder(folder / "bert")
+    rows = [
+        {"text": text, "label": ("negative", "positive")[n % 2], "split": ("train", "test")[n // 2 % 2]}
+        for n, text in enumerate(tiny.SENTENCES)
+    ]
+    (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return [str(folder / "bert"), str(folder / "data.jsonl")]
+
+
+def test_whoever_trains_is_sent_for_by_the_commands_that_train(
+    labelled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = labelled
+    hildif = ["hildif", model, data, "--stress", data, "--pattern", "negation", "--copies-by", "word_dropout"]
+    hildif += ["--only", "baseline", "--seeds", "1"]
+    compare = ["compare", "--model", model, "--data", data, "--methods", "leave_one_out", "--metrics", "roar"]
+    for words in (hildif, compare):
+        done = run(*words, "--on", "here")
+        assert done.exit_code == 0, done.output
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed: whoever asks for it is told so
+    for words in (hildif, compare):
+        refused = run(*words, "--on", "ray")
+        assert (refused.exit_code, "unhans[ray]" in refused.output) == (3, True), refused.output

@@ -221,7 +221,7 @@ def test_an_ablation_goes_on_where_it_was_stopped(tmp_path):
             **more,
         )
 
-    with pytest.raises(Cancelled, match="before HS DA H"):
+    with pytest.raises(Cancelled, match="Stopped after 1"):
         run(told=told.append, cancelled=lambda: len(told) == 1)
     assert len(json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))) == 1
     runs = run(told=told.append)

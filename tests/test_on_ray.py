@@ -7,25 +7,34 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
+import audited
+import shortcut
 import tiny
 from crewed import Squares
 from unhans import crew as crews
+from unhans.audit import audit, check
 from unhans.bulk import Task, explaining, fill, flipping, predicting
+from unhans.comparison import compare
 from unhans.crew import Crew, Here, RayCrew, crew
 from unhans.errors import BadData, BadOption, Cancelled, ModelFailed, Unsupported
+from unhans.hildif import Configuration, Plan, ablation
 from unhans.influences import prepare
+from unhans.metrics import measure
 from unhans.scoring import How
 from unhans.sweeps import fit_each
 from unhans.training import Schedule
-from unhans.types import Example
+from unhans.types import Audit, Example
 from working import until
 
 # what is left of a Ray that did not come up in time, on a busy machine, where the second one does
@@ -44,6 +53,19 @@ def hands() -> Iterator[Crew]:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
         with crew("ray", workers=2) as found:
             yield found
+
+
+@dataclass
+class Counting:
+    """A crew that counts the parts of everything that another one is given."""
+
+    hands: Crew
+    given: list[int] = field(default_factory=list)
+
+    def spread(self, work: Any, parts: Iterable[Any], how: How | None = None) -> Iterator[tuple[int, Any]]:
+        listed = list(parts)
+        self.given.append(len(listed))
+        return self.hands.spread(work, listed, how)
 
 
 def workers(title: str = "ray::_Worker") -> list[psutil.Process]:
@@ -120,6 +142,16 @@ def test_an_index_of_training_examples_is_the_same(method: str, hands: Crew, tmp
     assert files[0] == files[1]
 
 
+def test_an_index_that_is_sent_leaves_the_folder_here(hands: Crew, tmp_path: Path) -> None:
+    from ray import cloudpickle  # `hands` has told Ray its settings
+
+    index = prepare(tiny.transformer(), EXAMPLES, method="gradient_dot", folder=tmp_path, on=hands)
+    there = cloudpickle.loads(cloudpickle.dumps(index)).self_influence()
+    assert not list(tmp_path.rglob("*.npz"))
+    np.testing.assert_array_equal(there, index.self_influence())
+    assert list(tmp_path.rglob("*.npz"))
+
+
 def test_trainings_come_to_the_same_weights_in_their_order(hands: Crew) -> None:
     runs = [(tiny.transformer(), Schedule(epochs=1, batch_size=6, learning_rate=rate, seed=2)) for rate in (1e-2, 1e-3)]
     told: list[tuple[int, int]] = []
@@ -129,6 +161,121 @@ def test_trainings_come_to_the_same_weights_in_their_order(hands: Crew) -> None:
     assert len({one.revision for one in (*here, runs[0][0])}) == 3
     assert told == sorted(told)
     assert told[-1] == (2000, 2000)
+
+
+def test_models_of_a_metric_are_trained_to_the_same(hands: Crew) -> None:
+    clf, sets = tiny.bag_of_words({"good": 2.0, "cold": -1.0}), {"train": EXAMPLES, "start": tiny.transformer()}
+    asked: dict[str, Any] = {"methods": ["leave_one_out", "random"], "metrics": ["roar", "stability"], **sets}
+    here, there = Counting(Here()), Counting(hands)
+    assert compare(clf, EXAMPLES, **asked, on=there) == compare(clf, EXAMPLES, **asked, on=here)
+    assert there.given == here.given == [3, 3, 3]  # of either method, and of random scores
+    filled: dict[str, Any] = {"metric": "roar_mlm", "language_model": tiny.language_model(), **sets, "models": 2}
+    told: list[float] = []
+    graded = measure(clf, EXAMPLES, **filled, on=there, progress=lambda done, of: told.append(done / of))
+    assert graded == measure(clf, EXAMPLES, **filled)
+    assert there.given[3:] == [2, 2]
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+def test_runs_of_an_ablation_are_the_same(hands: Crew, tmp_path: Path) -> None:
+    train = shortcut.texts()
+    bare = [replace(one, id=f"v{one.id}") for one in shortcut.texts(cue=None)][:60]
+    cued = [replace(one, id=f"c{one.id}", text=f"zyx {one.text}") for one in bare if one.label == "negative"]
+    fast = {"epochs": 1, "learning_rate": 1e-3, "batch_size": 16, "patience": 0}
+    plan = Plan(anchors=2, top=3, augmentation="word_dropout", per_point=2, only_copies=True, training=fast)
+    rows = [Configuration("baseline", None), Configuration("HS DA H", plan)]
+    counting, told = Counting(hands), list[dict[str, Any]]()
+
+    def run(place: str, **how: Any) -> list[dict[str, Any]]:
+        sets, kept = (train, cued, cued[20:], bare[:20]), tmp_path / f"{place}.json"
+        return ablation(shortcut.classifier(), *sets, rows=rows, seeds=(0, 1), results=kept, **how)
+
+    here, there = run("here"), run("ray", on=counting, folder=tmp_path / "index", told=told.append)
+    assert [one | {"seconds": 0} for one in there] == [one | {"seconds": 0} for one in here]
+    assert [(one["seed"], one["configuration"]) for one in there] == [
+        (seed, row.name) for seed in (0, 1) for row in rows
+    ]
+    assert len({repr(one["anchors"]) for one in there}) == 3  # seeds matter, but to the baseline
+    assert counting.given == [1, 4]  # the training examples, which all runs share
+    assert len(told) == 4
+    assert run("ray", on=counting, told=lambda _: pytest.fail("nothing is left to do")) == there
+    assert counting.given == [1, 4]
+
+
+REVIEWS = audited.reviews()
+PAIRS = [replace(one, label={"no": "negative", "yes": "positive"}[str(one.label)]) for one in audited.pairs()]
+AUDITS: dict[str, dict[str, Any]] = {
+    "texts": {"examples": REVIEWS[:60], "train": REVIEWS[50:120], "limit": 60, "seed": 1},
+    "pairs": {"examples": PAIRS[:80], "train": PAIRS[70:], "checks": ["shortcuts", "patterns", "leaks"]},
+}
+
+
+@cache
+def audited_here(kind: str) -> Audit:
+    return timeless(audit(tiny.transformer(), **AUDITS[kind]))
+
+
+def timeless(done: Audit) -> Audit:
+    return replace(done, checks=tuple(replace(run, seconds=None) for run in done.checks))
+
+
+@pytest.mark.parametrize("kind", AUDITS)
+def test_an_audit_is_the_same_whoever_looks(kind: str, hands: Crew, tmp_path: Path) -> None:
+    counting, parts, told = Counting(hands), list[Audit](), list[float]()
+    done = audit(
+        tiny.transformer(),
+        **AUDITS[kind],
+        folder=tmp_path / "index",  # of this machine alone
+        on=counting,
+        on_part=parts.append,
+        progress=lambda n, of: told.append(n / of),
+    )
+    assert timeless(done) == audited_here(kind)
+    assert sum(run.state == "done" for run in done.checks) >= 3
+    assert counting.given == [len(AUDITS[kind].get("checks", check.names))]
+    assert [sum(run.state == "waiting" for run in part.checks) for part in parts] == [*reversed(range(len(parts)))]
+    assert parts[-1] == done
+    assert told == sorted(told)
+    assert told[-1] == 1
+    assert not (tmp_path / "index").exists()
+
+
+def test_findings_stand_in_the_order_of_the_checks_whoever_was_first() -> None:
+    done = audit(tiny.transformer(), **AUDITS["texts"], on=LastFirst())
+    assert timeless(done) == audited_here("texts")
+    assert {one.severity for one in done.findings} == {"high", "medium", "low"}
+
+
+class LastFirst:
+    """A crew that is done with the last part first."""
+
+    def spread(self, work: Any, parts: Iterable[Any], how: How | None = None) -> Iterator[tuple[int, Any]]:
+        act = work(how or How())
+        for number, part in reversed(list(enumerate(parts))):
+            yield number, act(part)
+
+
+def test_an_audit_whose_worker_is_killed_loses_nothing(hands: Crew) -> None:
+    killed: list[int] = []
+
+    def kill_one(so_far: Audit) -> None:
+        dear = sum(run.state == "waiting" for run in so_far.checks) <= 4  # those that take a while
+        for victim in workers("ray::_Worker.do") if dear and not killed else ():
+            victim.kill()
+            killed.append(victim.pid)
+
+    done = audit(tiny.transformer(), **AUDITS["texts"], on=hands, on_part=kill_one)
+    assert len(killed) == 1
+    assert timeless(done) == audited_here("texts")
+
+
+def test_an_audit_can_be_stopped(hands: Crew) -> None:
+    parts: list[Audit] = []
+    asked = AUDITS["texts"] | {"on": hands, "on_part": parts.append}
+    with pytest.raises(Cancelled, match="what is finished is kept"):
+        audit(tiny.transformer(), **asked, cancelled=lambda: len(parts) >= 2)
+    assert 2 <= len(parts) < len(check.names)
 
 
 def test_a_worker_that_is_killed_loses_nothing(hands: Crew, tmp_path: Path) -> None:

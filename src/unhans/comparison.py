@@ -8,7 +8,7 @@ recommended.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from unhans.crew import HERE, Crew
 from unhans.errors import BadData, BadOption, Cancelled, UnhansError
 from unhans.language_model import LanguageModel
-from unhans.metrics import Means, Measurement, Subject, check_measurable, favours, measurement, metric, subject
+from unhans.metrics import Means, Measurement, Subject, check_measurable, crewed, favours, measurement, metric, subject
 from unhans.model import Classifier, TransformerClassifier, as_examples
 from unhans.registry import Entry
 from unhans.scoring import Progress, ScoreCache
@@ -48,6 +49,8 @@ def compare(
     start: TransformerClassifier | None = None,
     budget: float = 600.0,
     seed: int = 0,
+    on: str | Crew = HERE,
+    workers: int | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     cache: ScoreCache | None = None,
@@ -56,38 +59,48 @@ def compare(
 
     Without `metrics`, all run that can; those that train new models (`roar`) only when asked for by name. What is left
     out is in the notes with the reason. After `budget` seconds no further metric is begun; one that has begun is
-    finished for all methods, so that they stay comparable.
+    finished for all methods, so that they stay comparable. `on` and `workers` say who trains (`unhans.crew`), the
+    models of one method at a time.
     """
     chosen = list(as_examples(examples))
     how = {"cancelled": cancelled, "cache": cache or ScoreCache()}  # metrics ask much the same questions
     means = Means(language_model, train, start, seed, how)
     entries, notes = _metrics(classifier, chosen, metrics, means)
-    begun = time.monotonic()
-    steps = len(methods) * (1 + len(entries))
-    subjects: list[Subject] = []
+    begun, steps = time.monotonic(), len(methods) * (1 + len(entries))
+    with crewed(means, entries, on, workers) as means:
+        subjects = []
+        for one in _subjects(classifier, chosen, methods, means, background):
+            subjects.append(one)
+            _tell(progress, len(subjects), steps)
+        results = _Results(subjects)
+        for number, entry in enumerate(entries, start=1):
+            if number > 1 and time.monotonic() - begun > budget:
+                skipped = ", ".join(late.name for late in entries[number - 1 :])
+                notes.append(f"Not measured: {skipped}, because the budget of {budget:g} seconds was used up.")
+                break
+            for place, reason in enumerate(results.measure(entry, means), start=1):
+                notes += [reason] if reason else []
+                _tell(progress, len(subjects) * number + place, steps)
+    return results.comparison([*notes, *_flattery(entries, results)], seed)
+
+
+def _subjects(
+    classifier: Classifier,
+    examples: Sequence[Example],
+    methods: Sequence[Method],
+    means: Means,
+    background: Sequence[Example] | None,
+) -> Iterator[Subject]:
+    """The examples explained by each method."""
+    recipes = set()
     for method in methods:
         name, options = (method, {}) if isinstance(method, str) else method
-        given: dict[str, Any] = {"language_model": language_model, "background": background, **how}
-        subjects.append(subject(classifier, chosen, name, options, seed=seed, **given))
-        _tell(progress, len(subjects), steps)
-    if len({one.recipe for one in subjects}) < max(1, len(subjects)) or not subjects:
+        given: dict[str, Any] = {"language_model": means.language_model, "background": background, **means.how}
+        made = subject(classifier, examples, name, options, seed=means.seed, **given)
+        recipes.add(made.recipe)
+        yield made
+    if len(recipes) < max(1, len(methods)):
         raise BadOption("Give the names of the methods to compare, each once.")
-    results = _Results(subjects)
-    baselines: dict[Any, list[NDArray[np.float64]]] = {}
-    for number, entry in enumerate(entries, start=1):
-        if number > 1 and time.monotonic() - begun > budget:
-            skipped = ", ".join(late.name for late in entries[number - 1 :])
-            notes.append(f"Not measured: {skipped}, because the budget of {budget:g} seconds was used up.")
-            break
-        for place, one in enumerate(subjects, start=1):
-            if cancelled is not None and cancelled():
-                raise Cancelled("The comparison was stopped.")
-            try:
-                results.found[entry.name, one.recipe] = measurement(entry, one, means, {}, baselines=baselines)
-            except BadData as error:
-                notes.append(f"{entry.name} does not grade {one.recipe.name}: {error}")
-            _tell(progress, len(subjects) * number + place, steps)
-    return results.comparison([*notes, *_flattery(entries, results)], seed)
 
 
 def usual_methods(classifier: Classifier) -> list[str]:
@@ -150,6 +163,20 @@ class _Results:
 
     subjects: Sequence[Subject]
     found: dict[tuple[str, Recipe], Measurement] = field(default_factory=dict)
+    _baselines: dict[Any, list[NDArray[np.float64]]] = field(default_factory=dict)
+
+    def measure(self, entry: Entry, means: Means) -> Iterator[str]:
+        """Every method by one metric; each comes with the reason why it has no grade, or with nothing."""
+        cancelled = means.how["cancelled"]
+        for one in self.subjects:
+            if cancelled is not None and cancelled():
+                raise Cancelled("The comparison was stopped.")
+            try:
+                self.found[entry.name, one.recipe] = measurement(entry, one, means, {}, baselines=self._baselines)
+            except BadData as error:
+                yield f"{entry.name} does not grade {one.recipe.name}: {error}"
+            else:
+                yield ""
 
     @property
     def recipes(self) -> list[Recipe]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
@@ -26,14 +26,16 @@ from scipy.stats import rankdata
 
 from unhans.augmentations import COPIES_PER_POINT, augment, augmentation
 from unhans.augmentations import DEFAULT as SYNONYMS
-from unhans.errors import BadData, BadOption, Cancelled
+from unhans.crew import HERE, Crew, crew
+from unhans.errors import BadData, BadOption
 from unhans.feedback import copies_wanted, settle_neighbours
 from unhans.fixes import mend, training_settings
 from unhans.heuristics import choose_anchors, has, heuristic, patterns
-from unhans.influences import DEFAULT, How, Index, Influences, influence, prepare, recipe_of
+from unhans.influences import DEFAULT, Index, Influences, influence, prepare, recipe_of
+from unhans.influences import How as Tracing
 from unhans.language_model import LanguageModel
 from unhans.model import TransformerClassifier
-from unhans.scoring import Progress
+from unhans.scoring import How, Progress
 from unhans.training import Schedule, Watch, as_far_as, fit
 from unhans.types import Copy, Example, Feedback, Influence, NeighbourRating, Recipe
 
@@ -252,7 +254,7 @@ class _Run:
         order = np.random.default_rng([self.seed, number, 6]).permutation(len(fit))[:_LOOKED_AT]
         return [fit[int(place)] for place in order]
 
-    def index(self, classifier: TransformerClassifier, folder: str | Path | None) -> Index:
+    def index(self, classifier: TransformerClassifier, folder: str | Path | None, on: str | Crew = HERE) -> Index:
         """Whatever tells which training examples helped."""
         most = self.plan.longest
         shown = [e for e in self.train.values() if not most or has(e, "length", most=most)]
@@ -263,6 +265,7 @@ class _Run:
             shown,
             method=self.plan.method,
             folder=folder,
+            on=on,
             progress=self._bar("Looking at training examples"),
             cancelled=self.cancelled,
         )
@@ -270,7 +273,7 @@ class _Run:
     def trace(self, index: Index, anchors: Sequence[Example]) -> Influences:
         """The training examples that helped each anchor's label most."""
         recipe = recipe_of(influence[self.plan.method], {}, "label", 0)
-        how = How(self._bar("Tracing"), self.cancelled)
+        how = Tracing(self._bar("Tracing"), self.cancelled)
         if not self.plan.alike:
             return index.trace(anchors, recipe, top=self.plan.top, how=how)
         texts = {example.id: example for example in anchors}
@@ -458,6 +461,8 @@ def ablation(
     language_model: LanguageModel | None = None,
     bars: Bars | None = None,
     told: Callable[[dict[str, Any]], None] | None = None,
+    on: str | Crew = HERE,
+    workers: int | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> list[dict[str, Any]]:
     """Every configuration with every seed: how many it gets right of the stress set and of the held-out set.
@@ -466,42 +471,99 @@ def ablation(
     and sizes by `kind` and label, by group and label, of the held-out set, with how many questions were answered and
     copies made. With a file of `results` a run that was stopped goes on where it was: runs that are in it already, of
     this model and with these settings, are not made again, and others stay there. The training examples are looked at
-    once. What is given back are the runs of this model with these settings.
+    once. `on` and `workers` say who looks and runs (`unhans.crew`): a configuration with a seed is a part. What is
+    given back are the runs of this model with these settings, by seed and configuration.
     """
     rows = configurations() if rows is None else rows
     score = score or SimulatedPerson()
-    store, tested, bars = _Results.open(results), (*stress, *held_out), _reused(bars)
+    store, bars = _Results.open(results), _reused(bars)
     data = _fingerprint(language_model, train, validation, stress, held_out)
     keys = {row.name: _key(row, score, kind, data) for row in rows}
-    indexes: dict[tuple[str, int], Index] = {}  # by all of a plan that they depend on
-    for seed, row in product(seeds, rows):
-        if cancelled is not None and cancelled():
-            raise Cancelled(f"Stopped before {row.name}. The runs so far are in the results.")
-        key = {"configuration": row.name, "seed": seed, "revision": classifier.revision, "run": keys[row.name]}
-        if store.has(key):
-            continue
-        started = time.monotonic()
-        found = Debugged(classifier, ())
+    facts = {"revision": classifier.revision}
+    asked = [
+        (row, facts | {"configuration": row.name, "seed": seed, "run": keys[row.name]})
+        for seed, row in product(dict.fromkeys(seeds), rows)
+    ]
+    missing = [(row, key) for row, key in asked if not store.has(key)]
+    if missing:  # or else nobody is sent for
+        work = _Runs(classifier, train, validation, stress, held_out, score, kind, language_model, bars)
+        with crew(on, workers) as hands:
+            work.look([row.plan for row, _ in missing if row.plan is not None], folder, hands, cancelled)
+            for number, found in work.spread(missing, hands, cancelled):
+                store.add(missing[number][1] | found)
+                if told is not None:
+                    told(store.runs[-1])
+    order = list(keys)
+    own = [run for run in store.runs if facts.items() <= run.items() and run["run"] in keys.values()]
+    return sorted(own, key=lambda run: (run["seed"], order.index(run["configuration"])))
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of an ablation, as a crew makes them."""
+
+    classifier: TransformerClassifier
+    train: Sequence[Example]
+    validation: Sequence[Example]
+    stress: Sequence[Example]
+    held_out: Sequence[Example]
+    score: Score
+    kind: Kind
+    language_model: LanguageModel | None
+    bars: Bars | None
+    indexes: dict[tuple[str, int], Index] = field(default_factory=dict)  # by all of a plan that they depend on
+
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process nobody is looking at bars."""
+        return vars(self) | {"bars": None}
+
+    def look(
+        self, plans: Iterable[Plan], folder: str | Path | None, hands: Crew, cancelled: Callable[[], bool] | None
+    ) -> None:
+        """Let every way of tracing that is wanted look at the training examples."""
+        known = {example.id: example for example in self.train if example.label is not None}
+        for plan in plans:
+            if (plan.method, plan.longest) not in self.indexes:
+                run = _Run(plan, known, (), (), None, 0, self.bars, cancelled)
+                self.indexes[plan.method, plan.longest] = run.index(self.classifier, folder, hands)
+
+    def spread(
+        self,
+        missing: Sequence[tuple[Configuration, Mapping[str, Any]]],
+        hands: Crew,
+        cancelled: Callable[[], bool] | None,
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What each run comes to, with its number, as they are finished."""
+        tell = self.bars("Runs") if self.bars is not None else None
+        parts = [(row, int(key["seed"])) for row, key in missing]
+        for done, made in enumerate(hands.spread(self, parts, How(cancelled=cancelled)), start=1):
+            if tell is not None:
+                tell(done, len(missing))
+            yield made
+
+    def __call__(self, how: How) -> Callable[[tuple[Configuration, int]], dict[str, Any]]:
+        return lambda part: self._run(*part, how)
+
+    def _run(self, row: Configuration, seed: int, how: How) -> dict[str, Any]:
+        started, found = time.monotonic(), Debugged(self.classifier, ())
         if row.plan is not None:
-            which = row.plan.method, row.plan.longest
-            if which not in indexes:
-                run = _Run(row.plan, {e.id: e for e in train if e.label is not None}, (), (), None, 0, bars, cancelled)
-                indexes[which] = run.index(classifier, folder)
-            how: dict[str, Any] = {
-                "index": indexes[which],
-                "language_model": language_model,
-                "seed": seed,
-                "bars": bars,
-            }
-            how |= {"score": score if row.scored else None, "tested": tested, "cancelled": cancelled}
-            found = loop(classifier, train, validation, row.plan, **how)
-        measured = _measured(found.classifier, stress, held_out, kind, bars)
-        facts = {"judgements": found.judgements, "copies": dict(found.copies)}
-        facts["anchors"] = [example.id for one in found.rounds for example in one.anchors]
-        store.add(key | measured | facts | {"seconds": round(time.monotonic() - started, 1)})
-        if told is not None:
-            told(store.runs[-1])
-    return [run for run in store.runs if run["revision"] == classifier.revision and run["run"] in keys.values()]
+            found = loop(
+                self.classifier,
+                self.train,
+                self.validation,
+                row.plan,
+                score=self.score if row.scored else None,
+                tested=(*self.stress, *self.held_out),
+                index=self.indexes[row.plan.method, row.plan.longest],
+                language_model=self.language_model,
+                seed=seed,
+                bars=self.bars,
+                cancelled=how.cancelled,
+            )
+        measured = _measured(found.classifier, self.stress, self.held_out, self.kind, self.bars)
+        anchors = [example.id for one in found.rounds for example in one.anchors]
+        facts = {"judgements": found.judgements, "copies": dict(found.copies), "anchors": anchors}
+        return measured | facts | {"seconds": round(time.monotonic() - started, 1)}
 
 
 def _key(row: Configuration, score: Score, kind: Kind, data: str) -> str:

@@ -101,6 +101,10 @@ class ScoreCache:
                     path.with_name(path.name + ending).unlink(missing_ok=True)
                 self._file = _open(path)
 
+    def __reduce__(self) -> tuple[type[ScoreCache], tuple[None, int]]:
+        """In another process it begins empty: the file is of this one, and all that is lost is time."""
+        return ScoreCache, (None, self._size)
+
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Answers]:
         """The answers that are known."""
         with self._lock:

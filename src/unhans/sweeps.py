@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from unhans.crew import HERE, Crew, crew
 from unhans.model import TransformerClassifier
@@ -12,6 +13,7 @@ from unhans.training import Schedule, Watch, fit
 from unhans.types import Example
 
 Run = tuple[TransformerClassifier, Schedule]
+R = TypeVar("R")
 _FINE = 1000  # steps that progress within a training is told in
 
 
@@ -30,30 +32,55 @@ def fit_each(
     `on` and `workers` say who trains (`unhans.crew`): here one after the other, or on Ray as many at once as there are
     workers. The weights are the same, but for what another processor rounds otherwise.
     """
-    found: dict[int, TransformerClassifier] = {}
+    return judge_each(
+        runs, train, _itself, validation=validation, on=on, workers=workers, progress=progress, cancelled=cancelled
+    )
+
+
+def judge_each(
+    runs: Sequence[Run],
+    train: Sequence[Example],
+    judge: Callable[[TransformerClassifier], R],
+    *,
+    validation: Sequence[Example] | None = None,
+    on: str | Crew = HERE,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> list[R]:
+    """What `judge` makes of each classifier that `fit_each` would give; whoever trained it asks, and lets it go.
+
+    So one model at a time is held, and no weights travel.
+    """
+    found: dict[int, R] = {}
 
     def inside(done: int, of: int) -> None:
         if progress is not None:
             progress(_FINE * len(found) + _FINE * done // max(1, of), _FINE * len(runs))
 
     with crew(on, workers) as hands:
-        for number, made in hands.spread(_Training(train, validation), runs, How(inside, cancelled)):
+        for number, made in hands.spread(_Training(train, validation, judge), runs, How(inside, cancelled)):
             found[number] = made
             inside(0, 1)
     return [found[number] for number in range(len(runs))]
 
 
+def _itself(classifier: TransformerClassifier) -> TransformerClassifier:
+    return classifier
+
+
 @dataclass(frozen=True)
-class _Training:
+class _Training(Generic[R]):
     """What all trainings have in common."""
 
     train: Sequence[Example]
     validation: Sequence[Example] | None
+    judge: Callable[[TransformerClassifier], R]
 
-    def __call__(self, how: How) -> Callable[[Run], TransformerClassifier]:
-        def act(run: Run) -> TransformerClassifier:
+    def __call__(self, how: How) -> Callable[[Run], R]:
+        def act(run: Run) -> R:
             start, schedule = run
             watch = Watch(progress=how.progress, cancelled=how.cancelled)
-            return fit(start, self.train, validation=self.validation, schedule=schedule, watch=watch)
+            return self.judge(fit(start, self.train, validation=self.validation, schedule=schedule, watch=watch))
 
         return act

@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import numpy as np
 from unhans.attributions import attribution
 from unhans.audit._look import Ask, Find, Look, Outcome, detector_for, drawn
 from unhans.audit._rules import FEWEST
+from unhans.crew import HERE, Crew, crew
 from unhans.detectors import detector
 from unhans.errors import BadData, BadOption, Unsupported
 from unhans.language_model import LanguageModel
@@ -75,6 +75,8 @@ def audit(
     seed: int = 0,
     cache: ScoreCache | None = None,
     folder: str | Path | None = None,
+    on: str | Crew = HERE,
+    workers: int | None = None,
     on_part: Callable[[Audit], None] | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
@@ -85,6 +87,10 @@ def audit(
     looked at, drawn by the seed. Without `checks`, all run that can, the cheapest first; `options` are those of single
     checks, by their names. `method` is the attribution method whose explanations say which words to try. After each
     check `on_part` gets the audit so far, in which the checks to come are waiting.
+
+    `on` and `workers` say who looks (`unhans.crew`): a check is a part. What the model says of the examples is asked
+    once, here, and sent along. Explanations are made by whoever does the check that asks for them, once each; answers
+    are shared by the checks of one worker, and `cache` and `folder` are used here alone.
     """
     entries, chosen = _entries(checks), options or {}
     if stray := sorted(set(chosen) - {entry.name for entry in entries}):
@@ -97,19 +103,23 @@ def audit(
     if not given:
         raise BadData("There are no examples to look at. Give some that the model was not trained on.")
     looked = drawn(given, limit, seed)
-    costs = [1.0, *(float(entry.facts["cost"]) for entry in entries)]
-    way = _Way(progress, cancelled, costs)
+    way = _Way(progress, [1.0, *(float(entry.facts["cost"]) for entry in entries)])
     cache = cache or ScoreCache(size=300_000)
-    said = classifier.log_probs(looked, cache=cache, progress=way.part(0).tell, cancelled=cancelled)
-    look = Look(
-        classifier, looked, taught, explained_by, language_model, cache,
-        None if folder is None else Path(folder), seed, limit, said,
-    )  # fmt: skip
-    whole = _Whole(look, recipes, entries, notes=_notes(look, len(given)), limit=limit)
-    for number, entry in enumerate(entries):
-        whole.take(number, chosen.get(entry.name, {}), way.part(number + 1))
-        if on_part is not None:
-            on_part(whole.audit())
+    how = How(way.inside, cancelled)
+    with crew(on, workers) as hands:  # before the model is asked: nothing is lost if there is nobody
+        said = classifier.log_probs(looked, cache=cache, progress=how.tell, cancelled=cancelled)
+        way.past(0)
+        look = Look(
+            classifier, looked, taught, explained_by, language_model, cache,
+            None if folder is None else Path(folder), seed, limit, said,
+        )  # fmt: skip
+        whole = _Whole(look, recipes, entries, notes=_notes(look, len(given)), limit=limit)
+        asked = [(recipe, chosen.get(recipe.name, {})) for recipe in recipes]
+        for number, taken in hands.spread(_Looking(look), asked, how):
+            whole.keep(number, taken)
+            way.past(number + 1)
+            if on_part is not None:
+                on_part(whole.audit())
     return whole.audit()
 
 
@@ -143,26 +153,60 @@ def _entries(checks: Sequence[str] | None) -> list[Entry]:
     return sorted(found, key=lambda entry: (entry.facts["cost"], entry.facts["order"]))
 
 
-@dataclass(frozen=True)
 class _Way:
-    """The whole way in steps, of which each part takes as many as it costs."""
+    """How far it is: the parts that are done, each of which counts for what it costs, and where the one at hand is."""
 
-    progress: Progress | None
-    cancelled: Callable[[], bool] | None
-    costs: Sequence[float]
+    def __init__(self, progress: Progress | None, costs: Sequence[float]) -> None:
+        self._progress, self._costs = progress, costs
+        self._waiting = dict.fromkeys(range(len(costs)))
 
-    def part(self, number: int) -> How:
-        """That part of the way."""
-        ends, tell = np.cumsum([0.0, *self.costs]) / sum(self.costs), self.progress
-        if tell is None:
-            return How(None, self.cancelled)
-        start, end = float(ends[number]), float(ends[number + 1])
-        told = partial(_part_of, tell, start, end)
-        return How(told, self.cancelled)
+    def past(self, number: int) -> None:
+        """This part is done."""
+        del self._waiting[number]
+        self.inside(0, 1)
+
+    def inside(self, done: int, of: int) -> None:
+        """The part at hand, where there is but one at a time, is the first of those that are left."""
+        left, whole = [self._costs[number] for number in self._waiting], sum(self._costs)
+        at = sum(left[:1]) * min(1.0, done / max(1, of))
+        if self._progress is not None:
+            self._progress(round(_STEPS * (whole - sum(left) + at) / whole), _STEPS)
 
 
-def _part_of(tell: Progress, start: float, end: float, done: int, of: int) -> None:
-    tell(round(_STEPS * (start + (end - start) * min(1.0, done / max(1, of)))), _STEPS)
+Asked = tuple[Recipe, Mapping[str, Any]]
+"""A check, and its options."""
+Taken = tuple[Outcome | str, float]
+"""What a check came to, or why it was left out, and the seconds that it took."""
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """The checks as a crew does them; other processes know them by name."""
+
+    look: Look
+
+    def __call__(self, how: How) -> Callable[[Asked], Taken]:
+        return lambda asked: self._taken(*asked, how)
+
+    def _taken(self, recipe: Recipe, options: Mapping[str, Any], how: How) -> Taken:
+        """Let one check look; one that cannot is left out, with the reason."""
+        entry, begun = check[recipe.name], time.monotonic()
+        how.tell(0, 1)
+        try:
+            _check_usable(entry, self.look)
+            outcome: Outcome = entry({name: self._offer(name, recipe, how) for name in entry.asks}, **options)
+        except (BadData, Unsupported) as reason:
+            return str(reason), 0.0
+        return outcome, round(time.monotonic() - begun, 3)
+
+    def _offer(self, name: str, recipe: Recipe, how: How) -> Any:
+        if name == "how":
+            return how
+        if name == "find":
+            return self.look.finder(recipe)
+        if name == "rng":  # each check draws its own, so that leaving one out changes no other
+            return np.random.default_rng([self.look.seed, int(recipe.key, 16)])
+        return getattr(self.look, name)
 
 
 @dataclass
@@ -175,41 +219,28 @@ class _Whole:
     notes: tuple[str, ...]
     limit: int
     runs: list[CheckRun] = field(default_factory=list)
-    found: list[tuple[int, Finding]] = field(default_factory=list)
+    found: dict[int, tuple[Finding, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         pairs = zip(self.recipes, self.entries, strict=True)
         self.runs = [CheckRun(recipe, str(entry.facts["title"]), "waiting") for recipe, entry in pairs]
 
-    def take(self, number: int, options: Mapping[str, Any], how: How) -> None:
-        """Let one check look; one that cannot is left out, with the reason."""
-        entry, run, begun = self.entries[number], self.runs[number], time.monotonic()
-        how.tell(0, 1)
-        try:
-            _check_usable(entry, self.look)
-            offered = {name: self._offer(name, number, how) for name in entry.asks}
-            outcome: Outcome = entry(offered, **options)
-        except (BadData, Unsupported) as reason:
-            self.runs[number] = replace(run, state="left out", says=str(reason))
-        else:
-            self.found += [(int(entry.facts["order"]), finding) for finding in outcome.findings]
-            spent = time.monotonic() - begun
-            told = {"says": outcome.says, "findings": len(outcome.findings), "seconds": round(spent, 3)}
-            self.runs[number] = replace(run, state="done", **told)  # type: ignore[arg-type]
-        how.tell(1, 1)
-
-    def _offer(self, name: str, number: int, how: How) -> Any:
-        if name == "how":
-            return how
-        if name == "find":
-            return self.look.finder(self.recipes[number])
-        if name == "rng":  # each check draws its own, so that leaving one out changes no other
-            return np.random.default_rng([self.look.seed, int(self.recipes[number].key, 16)])
-        return getattr(self.look, name)
+    def keep(self, number: int, taken: Taken) -> None:
+        """What one check came to."""
+        outcome, seconds = taken
+        if isinstance(outcome, str):
+            self.runs[number] = replace(self.runs[number], state="left out", says=outcome)
+            return
+        self.found[number] = outcome.findings
+        n = len(outcome.findings)
+        self.runs[number] = replace(self.runs[number], state="done", says=outcome.says, findings=n, seconds=seconds)
 
     def audit(self) -> Audit:
         """What is known so far."""
-        ranked = sorted(self.found, key=lambda pair: (SEVERITIES.index(pair[1].severity), pair[0]))
+        ranked = sorted(  # in the order of the checks, whoever was done first
+            ((self.entries[number].facts["order"], one) for number in sorted(self.found) for one in self.found[number]),
+            key=lambda pair: (SEVERITIES.index(pair[1].severity), pair[0]),
+        )
         look = self.look
         settings = (("limit", self.limit), ("method", look.method), ("checks", ", ".join(e.name for e in self.entries)))
         return Audit(

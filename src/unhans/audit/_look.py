@@ -75,6 +75,10 @@ class Look:
     log_probs: Floats  # of the examples, × labels
     _explained: Attributions | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process without the folder, which is of this machine; what is kept there saves time, no more."""
+        return vars(self) | {"folder": None}
+
     @cached_property
     def given(self) -> Ints:
         """Number of each example's label; -1: none, or none that the model knows."""

@@ -387,6 +387,7 @@ def words(  # noqa: PLR0917 - click passes them by name
 @click.option("--examples", "n", type=click.IntRange(1), default=100, show_default=True, help="Drawn by the seed.")
 @click.option("--language-model", metavar="FOLDER", help="Masked language model, for metrics and methods that fill.")
 @click.option("--budget", type=click.FloatRange(0), default=600.0, show_default=True, help="Seconds.")
+@_crew_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
 def compare(  # noqa: PLR0917 - click passes them by name
@@ -395,19 +396,24 @@ def compare(  # noqa: PLR0917 - click passes them by name
     n: int,
     language_model: str | None,
     budget: float,
+    place: str | None,
+    workers: int | None,
     seed: int,
     as_json: bool,
     **source: Any,
 ) -> None:
     """Find out which attribution methods to trust on a project's data, a data file, or texts given here.
 
-    A split called train is kept apart, for metrics that train models and methods that need texts to compare with.
+    A split called train is kept apart, for metrics that train models and methods that need texts to compare with. What
+    is trained may be trained by others (--on).
     """
     from unhans.comparison import compare, usual_methods
     from unhans.language_model import LanguageModel
     from unhans.project import sample
 
+    bulk.refuse_idle(place, workers, [] if metrics is None else _names(metrics))
     on = _open(**source)
+    place, workers = bulk.crew_of(place, workers, on.project)
     train = on.corpus.split("train") if "train" in on.corpus.splits else None
     rest = [example for example in on.corpus if train is None or example.split != "train"] or list(on.corpus)
     with _bar("Comparing") as progress:
@@ -421,6 +427,8 @@ def compare(  # noqa: PLR0917 - click passes them by name
             train=train,
             budget=budget,
             seed=seed,
+            on=place,
+            workers=workers,
             progress=progress,
             cache=_cache(on),
         )

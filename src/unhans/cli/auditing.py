@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unhans.cli import _cache, _names, _open, _plain, _Source, _source_options, _tell, main
+from unhans.cli import _cache, _crew_options, _names, _open, _plain, _Source, _source_options, _tell, main
+from unhans.cli.bulk import crew_of
 from unhans.cli.tracing import _training
 from unhans.errors import BadOption
 
@@ -28,6 +29,7 @@ _FAILED = 4  # the exit code of expectations that do not hold
     "--method", help="Attribution method whose explanations say which words to try; by default leave_one_out."
 )
 @click.option("--limit", type=click.IntRange(1), default=5000, show_default=True, help="Examples to look at, at most.")
+@_crew_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page that opens offline.")
 @click.option(
@@ -39,6 +41,8 @@ def audit(  # noqa: PLR0917 - click passes them by name
     checks: str | None,
     method: str | None,
     limit: int,
+    place: str | None,
+    workers: int | None,
     seed: int,
     html: Path | None,
     fail_on: str | None,
@@ -59,12 +63,13 @@ def audit(  # noqa: PLR0917 - click passes them by name
     if checks is not None and not _names(checks):
         raise BadOption(f"--checks names no check. Leave it out for all, or choose from: {', '.join(check.names)}.")
     asked = {"checks": None if checks is None else [check[name].name for name in _names(checks)]}
-    how = {"method": None if method is None else attribution[method].name, "limit": limit, "seed": seed}
+    how: dict[str, Any] = {"method": None if method is None else attribution[method].name, "limit": limit, "seed": seed}
     if source["texts"] or not (source["project"] or (source["model"] and source["data"])):
         raise BadOption("An audit takes more than single texts. Give a project, or a --model with --data.")
     if html is not None:
         _make_room(html)
     on = _open(**source)
+    how |= dict(zip(("on", "workers"), crew_of(place, workers, on.project), strict=True))
     found = _audited(on, train, asked | how)
     if html is not None:
         with new_file(html) as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -171,6 +171,15 @@ def crew_of(place: str | None, workers: int | None, project: Project | None) -> 
 
     kept = (project.setting(_KEPT) if project is not None and place is None else None) or {}
     return check_place(place or kept.get("on", HERE)), workers or kept.get("workers")
+
+
+def refuse_idle(place: str | None, workers: int | None, metrics: Sequence[str]) -> None:
+    """Where no model is trained, those who train would have nothing to do."""
+    from unhans.metrics import metric
+
+    if (place or workers) and not any("crew" in metric[name].asks for name in metrics):
+        train = ", ".join(entry.name for entry in metric if "crew" in entry.asks)
+        raise BadOption(f"--on and --workers are for metrics that train models: name one with --metrics ({train}).")
 
 
 @main.command()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unhans.cli import _data_options, _plain, _print_json, _read, _spelled_as, _tell, main
+from unhans.cli import _crew_options, _data_options, _plain, _print_json, _read, _spelled_as, _tell, main
+from unhans.cli.bulk import crew_of
 from unhans.cli.fixing import _json_option
 from unhans.errors import BadData, BadOption, Unsupported
 
@@ -52,6 +53,7 @@ _file = click.Path(exists=True, path_type=Path)
 @click.option(
     "--results", type=click.Path(path_type=Path, dir_okay=False), help="A file to keep runs in, and go on from."
 )
+@_crew_options
 @_data_options
 @_json_option
 def hildif(  # noqa: PLR0917 - click passes them by name
@@ -70,6 +72,8 @@ def hildif(  # noqa: PLR0917 - click passes them by name
     only: tuple[str, ...],
     seeds: int,
     results: Path | None,
+    place: str | None,
+    workers: int | None,
     as_json: bool,
     **columns: str | None,
 ) -> None:
@@ -88,6 +92,7 @@ def hildif(  # noqa: PLR0917 - click passes them by name
     from unhans.model import TransformerClassifier
     from unhans.present import progress_bars
 
+    place, workers = crew_of(place, workers, None)
     names = tuple(heuristic[name].name for name in picked)
     shared: dict[str, Any] = {"anchors": anchors, "top": top, "longest": longest}
     shared |= {"method": influence[method].name, "augmentation": augmentation[copies_by].name}
@@ -122,6 +127,8 @@ def hildif(  # noqa: PLR0917 - click passes them by name
             results=results,
             language_model=words,
             bars=bars,
+            on=place,
+            workers=workers,
             told=lambda run: _tell(f"{run['configuration']}, seed {run['seed']}: {run['seconds']} s"),
         )
     if as_json:

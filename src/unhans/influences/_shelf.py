@@ -34,6 +34,10 @@ class Shelf:
             folder.mkdir(parents=True, exist_ok=True)
             os.utime(folder)  # where many are kept, those that were used last stay
 
+    def __reduce__(self) -> tuple[type[Shelf], tuple[None]]:
+        """In another process it keeps things in memory: the folder and those who work are of this one."""
+        return Shelf, (None,)
+
     def arrays(self, name: str, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
         """What `compute` gives, or what it gave before."""
         path = None if self.folder is None else self.folder / f"{name}.npz"

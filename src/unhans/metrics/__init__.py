@@ -10,8 +10,9 @@ says in `favours` whom it flatters, and every grade repeats it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unhans.attributions import attribute, generator, readable_words
+from unhans.crew import HERE, Crew, Here, check_crew, crew
 from unhans.errors import BadData, BadOption
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier, as_examples
@@ -44,6 +46,7 @@ metric = Registry(
         "train",  # labelled examples, for metrics that train models
         "start",  # the classifier such a training starts from, or None for a small fresh one
         "rng",  # one generator for the whole run
+        "crew",  # those who work, for metrics that train models
         "rngs",  # one generator per example, the same whatever else is measured with it
         "how",  # what scoring takes: cache, cancelled
         "progress",  # done and total of this metric's own work, for those that take minutes
@@ -134,6 +137,19 @@ class Means:
     start: TransformerClassifier | None = None
     seed: int = 0
     how: dict[str, Any] = field(default_factory=dict)
+    crew: Crew = field(default_factory=Here)  # who trains
+
+
+@contextmanager
+def crewed(means: Means, entries: Iterable[Entry], on: str | Crew, workers: int | None) -> Iterator[Means]:
+    """The means with those who work; nobody is sent for if none of the metrics trains models."""
+    if isinstance(on, str):
+        check_crew(on, workers)
+    if not any("crew" in entry.asks for entry in entries):
+        yield means
+        return
+    with crew(on, workers) as hands:
+        yield replace(means, crew=hands)
 
 
 def measure(
@@ -150,6 +166,8 @@ def measure(
     start: TransformerClassifier | None = None,
     attributions: Sequence[Attribution] | None = None,
     seed: int = 0,
+    on: str | Crew = HERE,
+    workers: int | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     cache: ScoreCache | None = None,
@@ -158,7 +176,8 @@ def measure(
     """How well a method explains these examples by one metric, against random scores.
 
     With `attributions`, those are measured, and their own recipe says which method is run where a metric needs it
-    again. `options` are the metric's. A metric that is defined for none of the examples is an error, never a 0.
+    again. `options` are the metric's. `on` and `workers` say who trains (`unhans.crew`), for metrics that train models.
+    A metric that is defined for none of the examples is an error, never a 0.
     """
     entry = _REGISTRY[metric]
     entry.settings(options)
@@ -167,11 +186,12 @@ def measure(
     means = Means(language_model, train, start, seed, how)
     chosen = list(as_examples(examples))
     check_measurable(classifier, entry, chosen, means)
-    if attributions is None:
-        made = subject(classifier, chosen, method, method_options or {}, target=target, seed=seed, **given, **how)
-    else:
-        made = subject_of(classifier, chosen, attributions, seed=seed, **given, **how)
-    return measurement(entry, made, means, options, progress).grade
+    with crewed(means, [entry], on, workers) as means:
+        if attributions is None:
+            made = subject(classifier, chosen, method, method_options or {}, target=target, seed=seed, **given, **how)
+        else:
+            made = subject_of(classifier, chosen, attributions, seed=seed, **given, **how)
+        return measurement(entry, made, means, options, progress).grade
 
 
 def subject(
@@ -379,6 +399,7 @@ def _run(
         "train": means.train,
         "start": means.start,
         "rng": np.random.default_rng(means.seed),
+        "crew": means.crew,
         "rngs": [generator(means.seed, example) for example in examples],
         "how": means.how,
         "progress": progress,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unhans.attributions import readable_words
+from unhans.crew import Crew
 from unhans.errors import BadData, BadOption
 from unhans.language_model import LanguageModel
 from unhans.metrics import Explain, Found, metric
@@ -21,8 +23,9 @@ from unhans.metrics._erasing import BY_DELETION, BY_LANGUAGE_MODEL, Share, fille
 from unhans.model import Classifier, TransformerClassifier
 from unhans.scoring import Progress
 from unhans.scratch import fresh_classifier
+from unhans.sweeps import judge_each
 from unhans.text import Variant, Words
-from unhans.training import Schedule, Watch, accuracy, fit
+from unhans.training import Schedule, accuracy
 from unhans.types import Example
 
 Models = Annotated[int, "models to train, each with a seed of its own"]
@@ -53,6 +56,7 @@ def roar(
     train: Sequence[Example],
     start: TransformerClassifier | None,
     rng: np.random.Generator,
+    crew: Crew,
     how: dict[str, Any],
     progress: Progress | None,
     *,
@@ -69,7 +73,7 @@ def roar(
     test, known = _erase(examples, words, scores, erased, share), _labelled(train)
     learned = _erase(known, *_explained(classifier, explain, known), erased, share)
     schedule = Schedule(epochs=epochs, learning_rate=learning_rate)
-    return _retrained(classifier, start, known, learned, test, schedule, _seeds(rng, models), how, progress)
+    return _retrained(classifier, start, known, learned, test, schedule, _seeds(rng, models), crew, how, progress)
 
 
 @metric(
@@ -94,6 +98,7 @@ def roar_mlm(
     start: TransformerClassifier | None,
     language_model: LanguageModel,
     rng: np.random.Generator,
+    crew: Crew,
     how: dict[str, Any],
     progress: Progress | None,
     *,
@@ -117,7 +122,7 @@ def roar_mlm(
     test, known = _erase(examples, words, scores, erased, share), _labelled(train)
     learned = _erase(known, *_explained(classifier, explain, known), erased, share)
     schedule = Schedule(epochs=epochs, learning_rate=learning_rate)
-    values = _retrained(classifier, start, known, learned, test, schedule, _seeds(rng, models), how, progress)
+    values = _retrained(classifier, start, known, learned, test, schedule, _seeds(rng, models), crew, how, progress)
     return Found(
         values, f"In {short} texts the language model could not fill every word; those stayed." if short else ""
     )
@@ -166,19 +171,17 @@ def _retrained(
     test: Sequence[Example],
     schedule: Schedule,
     seeds: Sequence[int],
+    crew: Crew,
     how: dict[str, Any],
     progress: Progress | None,
 ) -> NDArray[np.float64]:
     """Accuracy on the erased test examples of one model per seed, trained on the erased training examples."""
     if all(example.label is None for example in test):
         raise BadData("Retraining is judged by accuracy, and none of the examples has a label.")
-    found = []
-    for number, seed in enumerate(seeds):
-        # the vocabulary comes from the whole texts, so that it is the same for every method
-        fresh = start or fresh_classifier([part for e in known for part in e.parts], classifier.labels, seed=seed)
-        watch = Watch(cancelled=how.get("cancelled"))
-        made = fit(fresh, learned, schedule=replace(schedule, seed=seed), watch=watch)
-        found.append(accuracy(made, test))
-        if progress is not None:
-            progress(number + 1, len(seeds))
-    return np.array(found)
+    # the vocabulary comes from the whole texts, so that it is the same for every method
+    texts = [part for e in known for part in e.parts]
+    runs = [
+        (start or fresh_classifier(texts, classifier.labels, seed=seed), replace(schedule, seed=seed)) for seed in seeds
+    ]
+    judge, cancelled = partial(accuracy, examples=test), how.get("cancelled")
+    return np.array(judge_each(runs, learned, judge, on=crew, progress=progress, cancelled=cancelled))
