@@ -26,7 +26,7 @@ function attributed(of: Example, words: string[], scores: number[], more: Partia
     from = start + Array.from(word).length;
     spans.push({ start, end: from, part });
   }
-  return { example: of.id, label: "hate", words, spans, scores, recipe: { family: "attribution", name: "random", options: [] }, revision: "r0", unread: [], terms: { space: "logit", baseline: "nothing", aggregation: "", signed: true, unit: "word", warning: "" }, ...more };
+  return { example: of.id, label: "hate", words, spans, scores, recipe: { family: "attribution", name: "random", options: [] }, revision: "r0", unread: [], terms: { space: "logit", baseline: "nothing", aggregation: "", signed: true, unit: "word", warning: "", engine: "" }, ...more };
 }
 
 function draw(of: Example, attribution: Attribution, more: Record<string, unknown> = {}) {

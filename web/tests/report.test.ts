@@ -112,7 +112,7 @@ describe("the table of measures", () => {
 });
 
 const attribution = (scores: number[], words = scores.map((_, n) => `w${n}`)): Attribution => ({
-  example: "e", label: "pos", words, spans: words.map((_, n) => ({ start: n * 3, end: n * 3 + 2, part: "text" as const })), scores, recipe: recipe("lime"), revision: "a", unread: [], terms: { space: "logit", baseline: "none", aggregation: "sum", signed: true, unit: "word", warning: "" }, errors: null, stability: null, asked: null,
+  example: "e", label: "pos", words, spans: words.map((_, n) => ({ start: n * 3, end: n * 3 + 2, part: "text" as const })), scores, recipe: recipe("lime"), revision: "a", unread: [], terms: { space: "logit", baseline: "none", aggregation: "sum", signed: true, unit: "word", warning: "", engine: "" }, errors: null, stability: null, asked: null,
 });
 
 describe("texts that changed", () => {
