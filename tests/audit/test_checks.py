@@ -89,11 +89,12 @@ def test_a_word_whose_texts_fail_is_named_with_its_errors():
     assert len(findings) == 1
 
 
-def test_a_word_in_a_few_texts_is_not_severe_and_a_group_as_small_is():
+def test_a_word_whose_texts_cost_little_is_not_severe_and_a_group_that_costs_as_little_is():
     twice = [*reviews(), *(replace(e, id=f"again {e.id}") for e in reviews())]
     classifier = model(lambda text: 1 - sensible(text) if "zoo" in text else sensible(text))
+    half = model(lambda text: 1 - sensible(text) if "zoo" in text and len(text) % 2 else sensible(text))
 
-    def severities(every):
+    def severities(every, classifier=classifier):
         examples = [
             replace(e, text=f"{e.text} At the zoo .", group="zoo") if n % every == 0 else e for n, e in enumerate(twice)
         ]
@@ -102,6 +103,7 @@ def test_a_word_in_a_few_texts_is_not_severe_and_a_group_as_small_is():
 
     assert severities(25) == ["medium", "high"]
     assert severities(10) == ["high", "high"]
+    assert severities(10, half) == ["medium", "high"]  # as many texts, and half the errors
 
 
 @pytest.mark.parametrize("kind", ["label", "group", "length", "negation", "rare"])

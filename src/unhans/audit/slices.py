@@ -19,7 +19,7 @@ from unhans.model import Classifier
 from unhans.types import Example, Finding
 
 _WORDS = 200  # the commonest words that are looked at
-_SHARE = 0.05  # of all texts, from which on a slice by a word can be severe: of so many words a few are always hard
+_COST = 0.05  # of the whole accuracy, from which on a slice by a word is severe: of so many words a few are always hard
 _RARE = 0.15  # share of a text's words that occur nowhere else, from which on it may be mistyped
 
 
@@ -118,10 +118,11 @@ def _gap(inside: Flags, right: Flags) -> tuple[float, float]:
 
 
 def _finding(one: _Slice, examples: Sequence[Example], right: Flags, find: Find) -> Finding | None:
-    severity = SLICES(_gap(one.inside, right)[0])
+    gap = _gap(one.inside, right)[0]
+    severity = SLICES(gap)
     if severity is None:
         return None
-    if severity == "high" and one.word is not None and one.inside.mean() < _SHARE:
+    if severity == "high" and one.word is not None and gap * one.inside.mean() < _COST:
         severity = "medium"
     inside, rest = float(right[one.inside].mean()), float(right[~one.inside].mean())
     wrong = np.flatnonzero(one.inside & ~right)
