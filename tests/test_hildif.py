@@ -272,6 +272,21 @@ def test_every_way_of_tracing_has_its_own_index_and_other_data_are_other_runs(tm
     assert len(told) == 5
 
 
+@pytest.mark.parametrize("way", [{"only_copies": False}, {"only_copies": True}, {"augmentation": None}])
+def test_no_more_accuracy_is_lost_than_tolerated_whatever_is_trained_on(way):
+    harsh = FAST | {"epochs": 4, "learning_rate": 0.05, "replay": 0.1}
+    given = shortcut.classifier()
+    right = [replace(e, label=given.predict(e).labels[0]) for e in BARE]  # of these something can be lost
+    texts = [*right, *CUED[:5]]
+
+    def lost(**more):
+        found = loop(given, TRAIN, texts, replace(PLAN, training=harsh | more, **way))
+        return accuracy(given, texts) - accuracy(found.classifier, texts)
+
+    assert lost() > 0.1
+    assert lost(tolerance=0.05) <= 0.05 + 1e-9
+
+
 def test_neighbours_that_are_tested_are_not_trained_on():
     plan = replace(PLAN, anchors=1, top=1, augmentation=None)
     with pytest.raises(BadData, match="is tested too"):
