@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from unhans.errors import BadOption
 from unhans.influences import How, Pushes, Scores, Shelf, Traced, influence
@@ -94,11 +95,12 @@ class Projection:
     def __init__(self, gradients: Gradients, width: int, rng: np.random.Generator) -> None:
         self.gradients = gradients
         device = gradients.classifier.model.device
-        self._sides = [
-            tuple(_matrix(size, width, rng).to(device) for size in (layer.columns, layer.outputs))
-            for layer in gradients.layers
+        drawn = [
+            tuple(_matrix(size, width, rng) for size in (layer.columns, layer.outputs)) for layer in gradients.layers
         ]
-        sizes = [inputs.shape[1] * outputs.shape[1] for inputs, outputs in self._sides]
+        self._widths = [(inputs.shape[1], outputs.shape[1]) for inputs, outputs in drawn]
+        self._sides = [(_broad(inputs).to(device), _broad(outputs).to(device)) for inputs, outputs in drawn]
+        sizes = [inputs * outputs for inputs, outputs in self._widths]
         ends = np.cumsum(sizes).tolist()
         self.places = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
@@ -117,9 +119,10 @@ class Projection:
         found = torch.zeros(len(examples), self.places[-1].stop, device=device)
 
         def see(number: int, activations: Tensor, gradient: Tensor) -> None:
-            inputs, outputs = self._sides[number]
+            (inputs, outputs), (columns, rows) = self._sides[number], self._widths[number]
             went_in = _through(self.gradients.layers[number], activations, inputs)
-            found[:, self.places[number]] += torch.bmm((gradient @ outputs).mT, went_in).flatten(1)
+            both = torch.bmm((gradient @ outputs).mT, went_in)[:, :rows, :columns]
+            found[:, self.places[number]] += both.flatten(1)
 
         self.gradients.show(examples, see)
         return found
@@ -131,6 +134,11 @@ def _matrix(size: int, width: int, rng: np.random.Generator) -> Tensor:
         return torch.eye(size)
     directions, _ = np.linalg.qr(rng.standard_normal((size, width)))
     return torch.from_numpy((directions * np.sqrt(size / width)).astype(np.float32))
+
+
+def _broad(matrix: Tensor) -> Tensor:
+    """With columns of zeros up to a multiple of sixteen: products with eleven columns take three times as long."""
+    return pad(matrix, (0, -matrix.shape[1] % 16))
 
 
 def _through(layer: Layer, activations: Tensor, matrix: Tensor) -> Tensor:
