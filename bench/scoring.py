@@ -42,7 +42,7 @@ SHAPES = {
     "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
     "bert-base": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072},
 }
-MOST_TOKENS = {"minilm": 16_000, "bert-base": 3072}  # of a workload, about; the pipelines need minutes for these
+MOST_TOKENS = {"minilm": 6000, "bert-base": 1200}  # of a workload, about; the pipelines need minutes for these
 BATCH_TOKENS = (512, 1024, 2048)  # more was slower at every length
 VOCABULARY = 30_522
 

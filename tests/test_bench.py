@@ -210,3 +210,26 @@ def test_every_target_of_the_design_belongs_to_a_benchmark(bars: Any) -> None:
     module = importlib.import_module("harness")
     covered = {target for one in module.BENCHMARKS for target in one.targets}
     assert covered == set(bars.TARGETS)
+
+
+TRAINING = """
+import sys
+from pathlib import Path
+_, encoder, data, folder = sys.argv
+(Path(folder) / "model").mkdir(parents=True)
+(Path(folder) / "texts.txt").write_text(f"{encoder} {data}")
+"""
+
+
+def test_a_classifier_is_trained_where_there_is_an_encoder_and_data_and_none_was_given(
+    harness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "TRAINED", tmp_path / "sst")
+    (harness.BENCH / "sst_model.py").write_text(TRAINING)
+    whole = {"ENCODER": "e", "DATA": "d", "MODEL": "m", "TEXTS": "t"}
+    assert harness.with_model(whole) == whole
+    assert harness.with_model({"DATA": "d"}) == {"DATA": "d"}
+    assert not (tmp_path / "sst").exists()
+    made = harness.with_model({"ENCODER": "e", "DATA": "d", "TEXTS": "t"})
+    assert made == {**whole, "MODEL": str(tmp_path / "sst" / "model")}
+    assert (tmp_path / "sst" / "texts.txt").read_text() == "e d"
