@@ -6,13 +6,14 @@
 Speed (random weights; speed does not depend on them):
 - share of the limit: the time the bare model would need for the token rows a method really asked, unpadded, at its best
   batch size, over the time of the whole method, from strings to word scores; and the share of the narrow limit, which
-  is our own forward pass on the same rows: the last layer only where the head reads it
+  is our own forward pass on the same rows: the last layer only where the head reads it. With one thread, whatever
+  --threads says
 - against peers on a text of about 27 words: `lime` with Hugging Face's pipeline as it comes, and batched by hand;
   captum's FeatureAblation with its default and 32 per evaluation; captum's integrated gradients with its 50 steps.
   They take turns; the median of the ratios of each turn counts
 
-Fidelity (a trained classifier and a file of sentences, one a line; only those of 10 to 12 words count, of which 20 are
-taken): how many texts a method must ask until its scores order the words as its own 20,000-sample reference does
+Fidelity (a trained classifier and a file of sentences, one a line; only those of 10 to 12 words count, of which some
+are taken): how many texts a method must ask until its scores order the words as its own 20,000-sample reference does
 (mean Spearman 0.95). lime and captum get the very same function of the very same words, so that only sampling and
 fitting differ. A text asked twice counts twice for the peers, who do ask twice; ours asks each text once.
 
@@ -218,11 +219,13 @@ def speed(options: argparse.Namespace) -> dict[str, Any]:
     """All that random weights can tell."""
     corpus = [example.text for example in reviews(2000, seed=1)]
     classifier = make_classifier(options.shape, corpus)
-    shares = {}
+    shares, threads = {}, torch.get_num_threads()
+    torch.set_num_threads(1)  # bursts of other work last longer than one of these: wall time strays by a third
     for length in map(int, options.lengths.split(",")):
         texts = texts_of_length(classifier, corpus, length, n=max(1, 256 // length))
         shares[length] = of_the_limit(classifier, texts, options.rounds, min(options.samples, 32_000 // length))
         print(f"{length:4} tokens: of the limit {shares[length]}", flush=True)
+    torch.set_num_threads(threads)
     against = []
     for n in (25, 10):  # with punctuation about 27 and 12 words
         text = " ".join(" ".join(corpus[:20]).split(" ")[:n])
