@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from unhans.project import Project
 from unhans.records.auditing import asked_key
+from unhans.text import Words
 from unhans.types import (
     Audit,
     CheckRun,
@@ -21,6 +23,7 @@ from unhans.types import (
     Lab,
     LayerCurve,
     PlantedBug,
+    PlantedText,
     Recipe,
     Sighting,
     Variant,
@@ -174,11 +177,21 @@ def keep_stopped_audit(folder: Path, by: str, word: str) -> str:
 def keep_lab(folder: Path, by: str) -> str:
     """A run of the lab on the model in use: its id."""
     with Project.open(folder) as project:
-        shows = tuple(one.id for one in project.examples[:5])
-        return project.lab_table.keep(_lab(project.current.id, shows), by=by)
+        shows = project.examples[:5]
+        return project.lab_table.keep(_lab(project.current.id, list(shows)), by=by)
 
 
-def _lab(revision: str, shows: tuple[str, ...]) -> Lab:
+def _text(one: Example) -> PlantedText:
+    """With the planted word, which methods see the less the later they come, and random scores do not."""
+    planted = replace(one, text=f"zeta {one.text}")
+    words = Words(planted)
+    usual = [math.sin(7 * n) / 4 for n in range(len(words))]
+    scores = [(method, (0.1 if method == "random" else 1.0 - 0.08 * n, *usual[1:])) for n, method in enumerate(METHODS)]
+    return PlantedText("spurious_word", planted, "positive", words.strings, words.spans, tuple(scores))
+
+
+def _lab(revision: str, examples: Sequence[Example]) -> Lab:
+    shows = tuple(one.id for one in examples)
     bugs = (
         PlantedBug("clean", "control", None, "Nothing was planted.", "", None),
         PlantedBug(
@@ -234,6 +247,7 @@ def _lab(revision: str, shows: tuple[str, ...]) -> Lab:
         examples=(("spurious_word", shows), ("flipped_labels", shows[:2])),
         notes=("Each bug was planted once, with seed 0.",),
         revision=revision,
+        texts=tuple(map(_text, examples[:3])),
     )
 
 

@@ -210,6 +210,23 @@ def test_examples_that_show_a_bug_are_examples_of_the_data(world):
         assert set(ids) <= known
 
 
+def test_texts_are_kept_as_they_were_planted_with_the_scores_of_every_method(world):
+    for name, ids in world.lab.examples:
+        texts = [one for one in world.lab.texts if one.bug == name]
+        assert tuple(one.example.id for one in texts) == ids[:3], name
+        for one in texts:
+            assert [method for method, _ in one.scores] == list(METHODS)
+            assert {len(scores) for _, scores in one.scores} == {len(one.words)} == {len(one.spans)}
+            assert all(one.example.text[s.start : s.end] == w for w, s in zip(one.words, one.spans, strict=True))
+    planted = next(b for b in world.lab.bugs if b.name == "spurious_word")
+    cue = dict(planted.recipe.options)["word"]
+    shown = [one for one in world.lab.texts if one.bug == "spurious_word"]
+    assert all(cue in one.words for one in shown)  # the text with the cue, and not the one of the data
+    for one in shown:
+        scores = np.abs(dict(one.scores)["input_x_gradient"])
+        assert one.words[int(scores.argmax())] == cue
+
+
 def test_progress_rises_to_the_end_and_the_model_given_is_left_alone(world):
     assert world.told == sorted(world.told)
     assert world.told[0] == 0

@@ -1077,6 +1077,18 @@ class LayerCurve:
 
 
 @dataclass(frozen=True, slots=True)
+class PlantedText:
+    """A text that shows a bug, as the model with the bug reads it, and what each method makes of it."""
+
+    bug: str  # PlantedBug.name
+    example: Example  # with what was planted
+    label: str  # that is explained
+    words: tuple[str, ...]  # that the model reads
+    spans: tuple[Span, ...]
+    scores: tuple[tuple[str, tuple[float, ...]], ...]  # of the words, by method
+
+
+@dataclass(frozen=True, slots=True)
 class Lab(_Drawn):
     """Which explanation sees which bug: planted bugs by methods, on one model and one data set."""
 
@@ -1089,6 +1101,7 @@ class Lab(_Drawn):
     revision: str
     recipe: Recipe | None = None
     at: str | None = None
+    texts: tuple[PlantedText, ...] = ()  # of each bug a few, those that show it best first
 
 
 Explanation = Attribution | WordRanking | Suspects | Rationale | Counterfactual | Influence

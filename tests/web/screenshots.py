@@ -1,9 +1,10 @@
-"""A picture of every screen in both themes, wide and narrow: `python tests/web/screenshots.py OUTPUT`."""
+"""Pictures of all screens, or of some, in both themes, wide and narrow: `tests/web/screenshots.py OUTPUT [NAME …]`."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -16,8 +17,10 @@ from workbench import NARROW, WIDE, find_browser, launch, open_desk, owner, serv
 HEIGHTS = {WIDE: 900, NARROW: 780}
 
 
-def main(output: Path) -> None:
-    """Make a small workspace, open every screen of it, and write `NAME-THEME-WIDTH.png`."""
+def main(output: Path, names: Collection[str]) -> None:
+    """Make a small workspace, open its screens, and write `NAME-THEME-WIDTH.png`."""
+    if strange := set(names) - SCREENS.keys():
+        sys.exit(f"There is no screen {', '.join(sorted(strange))}. There is: {', '.join(SCREENS)}.")
     path = find_browser()
     if path is None:
         sys.exit("No Chromium is installed; `apt-get install chromium` or the like brings one.")
@@ -34,7 +37,8 @@ def main(output: Path) -> None:
             boss.ask("PUT", "api/me/preferences", json={"tour_seen": True})
             people = {"boss": boss, "ann": stage.ann, "guest": stage.guest, "nobody": None}
             browser = launch(playwright, path)
-            for name, (who, way) in SCREENS.items():
+            for name in names:
+                who, way = SCREENS[name]
                 for width, height in HEIGHTS.items():
                     for theme in ("light", "dark"):
                         looks = {"viewport": {"width": width, "height": height}, "color_scheme": theme}
@@ -52,6 +56,6 @@ def main(output: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or SCREENS.keys())

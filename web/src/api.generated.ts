@@ -2662,6 +2662,11 @@ export interface components {
             recipe?: components["schemas"]["Recipe"] | null;
             /** At */
             at?: string | null;
+            /**
+             * Texts
+             * @default []
+             */
+            texts: components["schemas"]["PlantedText"][];
         };
         /**
          * LabOffer
@@ -3413,6 +3418,26 @@ export interface components {
             took: number | null;
             /** Usual */
             usual?: number | null;
+        };
+        /**
+         * PlantedText
+         * @description A text that shows a bug, as the model with the bug reads it, and what each method makes of it.
+         */
+        PlantedText: {
+            /** Bug */
+            bug: string;
+            example: components["schemas"]["Example"];
+            /** Label */
+            label: string;
+            /** Words */
+            words: string[];
+            /** Spans */
+            spans: components["schemas"]["Span"][];
+            /** Scores */
+            scores: [
+                string,
+                number[]
+            ][];
         };
         /**
          * Prediction

@@ -5,7 +5,7 @@ import { plain, type Figure, type Ink } from "./figures";
 import type { Bit } from "./flips";
 import { shown } from "./heat";
 import type { Item } from "./outbox";
-import type { AuditRow, CheckRun, Evidence, Finding, Lab, LayerCurve, Opinion, PlantedBug, Sighting, Verdict } from "./types";
+import type { Attribution, AuditRow, CheckRun, Evidence, Example, Finding, Lab, LayerCurve, Opinion, PlantedBug, Sighting, Verdict } from "./types";
 import { count, percent, plainName, plural } from "./words";
 
 // -- what the address says
@@ -284,6 +284,17 @@ export function tookText({ took = null, usual = null }: Pick<PlantedBug, "took" 
 
 export const warningsOf = (lab: Pick<Lab, "warnings">): Map<string, string> => new Map(lab.warnings.map(([method, why]) => [String(method), String(why)]));
 export const showingOf = (lab: Pick<Lab, "examples">, bug: string): string[] => (lab.examples.find(([name]) => name === bug)?.[1] as string[] | undefined) ?? [];
+
+/** The planted texts of a bug, with what a method makes of each; without scores if it gives none (a detector, a doubt). */
+export function textsOf(lab: Pick<Lab, "texts" | "revision">, bug: string, method: string): { example: Example; attribution: Attribution | null; scale: number }[] {
+  return lab.texts.filter((one) => one.bug === bug).map(({ example, label, words, spans, scores }) => {
+    const own = scores.find(([name]) => name === method)?.[1] as number[] | undefined;
+    if (!own) return { example, attribution: null, scale: 0 };
+    const terms = { signed: own.some((score) => score < 0) };
+    const recipe = { family: "attributions", name: method, options: [], seed: 0 };
+    return { example, attribution: { example: example.id, label, words, spans, scores: own, recipe, revision: lab.revision, terms } as unknown as Attribution, scale: Math.max(...own.map(Math.abs), 0) };
+  });
+}
 
 /** Which methods see most bugs by this measure, the best first; scores at random are nobody's choice, whatever they "see". */
 export function bestOf(matrix: Matrix, by: By): { method: string; sees: number; of: number }[] {

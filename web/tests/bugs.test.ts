@@ -2,7 +2,7 @@ import { mount } from "@vue/test-utils";
 import { describe, expect, it, test } from "vitest";
 
 import { questionOfAnswer } from "../src/answers";
-import { bestOf, bestText, bugLookOf, bugQueryOf, clearness, columnKey, conditionText, countsText, curvesFigure, diffTexts, drawEvidence, evidenceText, inOrder, matrixOf, measuresOf, MOST_CURVES, movedText, numberText, rangeText, screenOf, showingOf, sightingText, storedVerdict, summaryOf, tookText, usualCurves, verdictBy, verdictLacks, warningsOf } from "../src/bugs";
+import { bestOf, bestText, bugLookOf, bugQueryOf, clearness, columnKey, conditionText, countsText, curvesFigure, diffTexts, drawEvidence, evidenceText, inOrder, matrixOf, measuresOf, MOST_CURVES, movedText, numberText, rangeText, screenOf, showingOf, sightingText, storedVerdict, summaryOf, textsOf, tookText, usualCurves, verdictBy, verdictLacks, warningsOf } from "../src/bugs";
 import { SERIES } from "../src/figures";
 import { entryOn, saying } from "../src/judging";
 import type { Item } from "../src/outbox";
@@ -34,7 +34,7 @@ const lab: Lab = {
     sighting("spurious_word", "saliency", 0.98), sighting("spurious_word", "random", 0.51), sighting("reinitialised", "saliency", 0.4, { sees: false }), sighting("clean", "random", 0.5, { sees: true }),
     sighting("spurious_word", "energy", 0.7, { by: "detector", random: 0.48 }), sighting("spurious_word", "saliency", 0.2, { measure: "rank correlation", random: 0, sees: true }),
   ],
-  curves: [], warnings: [["guided_backprop", "does not depend on the model"]], examples: [["spurious_word", ["e1"]]], notes: [], revision: "r", recipe: null, at: null,
+  curves: [], warnings: [["guided_backprop", "does not depend on the model"]], examples: [["spurious_word", ["e1"]]], notes: [], revision: "r", recipe: null, at: null, texts: [],
 };
 
 describe("the address", () => {
@@ -138,6 +138,18 @@ describe("the matrix", () => {
     expect(tookText(lab.bugs[1]!)).toBe("");
     expect(showingOf(lab, "spurious_word")).toEqual(["e1"]);
     expect(showingOf(lab, "constructor")).toEqual([]);
+  });
+  it("planted texts have the scores of the method that is looked at; who scores no words has none", () => {
+    const example = { id: "e1", text: "zeta is dull" };
+    const spans = [{ start: 0, end: 4 }, { start: 5, end: 7 }, { start: 8, end: 12 }];
+    const text = { bug: "spurious_word", example, label: "positive", words: ["zeta", "is", "dull"], spans, scores: [["saliency", [0.9, 0, 0.1]], ["lime", [0.5, 0, -0.7]]] };
+    const told = { revision: "abc", texts: [text] } as unknown as Lab;
+    const [strength] = textsOf(told, "spurious_word", "saliency");
+    expect([strength!.attribution!.scores, strength!.attribution!.terms!.signed, strength!.scale]).toEqual([[0.9, 0, 0.1], false, 0.9]);
+    const [both] = textsOf(told, "spurious_word", "lime");
+    expect([both!.attribution!.terms!.signed, both!.scale]).toEqual([true, 0.7]);
+    expect(textsOf(told, "spurious_word", "energy")).toEqual([{ example, attribution: null, scale: 0 }]);
+    expect(textsOf(told, "clean", "lime")).toEqual([]);
   });
   const table = (changed: object = {}) => mount(SightingTable, { props: { matrix, warned: warningsOf(lab), errors: false, bug: null, method: null, ...changed }, attachTo: document.body });
   it("one cell is a stop of Tab, arrows go on past empty cells, and a press opens", async () => {

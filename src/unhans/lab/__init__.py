@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from unhans import __version__
+from unhans.attributions import readable_words
 from unhans.errors import BadOption, Cancelled, UnhansError
 from unhans.lab._cases import Found, Measure, Seen, detected, sightings
 from unhans.lab._curves import layer_curves, warnings_of
@@ -27,7 +28,7 @@ from unhans.model import Classifier, TransformerClassifier
 from unhans.scoring import How, Progress, ScoreCache
 from unhans.text import Words
 from unhans.training import Schedule
-from unhans.types import Example, Lab, LayerCurve, OptionValue, PlantedBug, Recipe, Sighting
+from unhans.types import Example, Lab, LayerCurve, OptionValue, PlantedBug, PlantedText, Recipe, Sighting
 
 __all__ = ["USUAL", "Bug", "Method", "curves", "run"]
 
@@ -37,7 +38,7 @@ Bug = str | tuple[str, Mapping[str, Any]]
 _BACKGROUND = 100  # training texts that methods compare with
 _DRAWS = 20  # of random scores
 _CURVE_TEXTS, _CURVE_DRAWS = 20, 2
-_SHOWN = 10  # examples of each bug
+_SHOWN, _DRAWN = 10, 3  # examples of each bug that are named, and that are kept with their scores
 _TOOK = 0.05  # beyond the clean model's number, without which a bug has not taken
 
 
@@ -161,10 +162,12 @@ class _Bench:
         self.bugs: list[PlantedBug] = list(known.bugs) if known else []
         self.sightings: list[Sighting] = list(known.sightings) if known else []
         self.examples: list[tuple[str, tuple[str, ...]]] = list(known.examples) if known else []
+        self.texts: list[PlantedText] = list(known.texts) if known else []
 
     def lab(self, revision: str) -> Lab:
         """What was seen so far of the bugs of this model."""
-        return Lab(tuple(self.bugs), tuple(self.sightings), (), (), tuple(self.examples), (), revision)
+        found = tuple(self.bugs), tuple(self.sightings), (), (), tuple(self.examples), (), revision
+        return Lab(*found, texts=tuple(self.texts))
 
     def look(self, scene: Scene, how: How) -> None:
         """What all methods show of one bug."""
@@ -177,8 +180,10 @@ class _Bench:
         if scene.beside is not None:
             for other, by, found in scene.beside(how.part(len(self.methods), steps)):
                 self.sightings += sightings(name, other, by, {"detection": found}, {"detection": self._chance(found)})
+        best = _best(seen)
         self.bugs.append(scene.bug)
-        self.examples.append((name, _best(seen)))
+        self.examples.append((name, best))
+        self.texts += _texts(scene, best[:_DRAWN], seen)
 
     def _chance(self, found: Found) -> float:
         """Detection by random numbers on as many texts."""
@@ -203,6 +208,18 @@ def _best(seen: Mapping[str, Seen]) -> tuple[str, ...]:
 
     best = max(seen.values(), key=detection).shows
     return tuple(sorted(best, key=lambda id_: -best[id_])[:_SHOWN])
+
+
+def _texts(scene: Scene, wanted: Sequence[str], seen: Mapping[str, Seen]) -> list[PlantedText]:
+    """These texts as they were planted, with the scores that each method gives their words."""
+    known = {text.id: (model, text, label) for model, text, label in scene.case.scored() if text.id in wanted}
+    found = []
+    for model, text, label in (known[id_] for id_ in wanted):
+        words = readable_words(model, text, "word")
+        strings, spans = (tuple(every[n] for n in words.open) for every in (words.strings, words.spans))
+        scores = tuple((method, tuple(one.lines[text.id].tolist())) for method, one in seen.items())
+        found.append(PlantedText(scene.bug.name, text, label, strings, spans, scores))
+    return found
 
 
 def _doubtful(bugs: Sequence[PlantedBug]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from unhans.text import Words
 from unhans.types import Example, Sighting
 
 Values = NDArray[np.float64]
+T = TypeVar("T")
 By = Literal["attribution", "detector", "doubt"]
 Measure = Literal["mass on the cue", "likeness to the cue alone", "rank correlation", "top overlap", "detection"]
 _NOTICED = 0.75  # of the detection, from which on a person may be thought to notice
@@ -46,6 +47,7 @@ class Seen:
 
     found: Mapping[Measure, Found]
     shows: Mapping[str, float]  # by id
+    lines: Mapping[str, Values]  # by id, the scores of the words in the model that has the bug
 
 
 class Case(Protocol):
@@ -53,6 +55,9 @@ class Case(Protocol):
 
     def look(self, explain: Explainer | RandomScores, how: How) -> Seen:
         """What this method shows of the bug."""
+
+    def scored(self) -> Iterator[tuple[Classifier, Example, str]]:
+        """The texts whose scores `look` hands on, each with the model that reads it and the label explained."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,11 @@ class CueCase:
             **_alike([lines[n] for n in cued], clean),
             "detection": detected(again[cued], again[without]),
         }
-        return Seen(_defined(found), _shown(some, mass))
+        return Seen(_defined(found), _shown(some, mass), _lines(some, [lines[n] for n in cued]))
+
+    def scored(self) -> Iterator[tuple[Classifier, Example, str]]:
+        """All, by the model that was taught the cue."""
+        return ((self.model, text, label) for text, label in zip(self.texts, self.labels, strict=True))
 
     def _alone(self, number: int) -> Example:
         """A text of nothing but the cue."""
@@ -135,7 +144,11 @@ class ModelCase:
         )
         falls, usual = 1 - _correlations(clean, model), 1 - _correlations(clean, twin)
         found = _alike(clean, model) | {"detection": detected(falls, usual)}
-        return Seen(_defined(found), _shown(self.texts, falls))
+        return Seen(_defined(found), _shown(self.texts, falls), _lines(self.texts, model))
+
+    def scored(self) -> Iterator[tuple[Classifier, Example, str]]:
+        """All, by the contaminated model."""
+        return ((self.model, text, label) for text, label in zip(self.texts, self.labels, strict=True))
 
 
 @dataclass(frozen=True)
@@ -175,7 +188,16 @@ class TextCase:
         elif self.aligned:
             before = explain(self.first, self.originals, self.labels[0], how.part(4, 5))
             found |= _alike(*self._matched(before, one))
-        return Seen(_defined(found), _shown(self.strange, falls))
+        return Seen(_defined(found), _shown(self.strange, falls), _lines(self.strange, self._of_the_bug(one, two)))
+
+    def scored(self) -> Iterator[tuple[Classifier, Example, str]]:
+        """The strange texts, by the model that is in question."""
+        model = self._of_the_bug(self.first, self.second)
+        return ((model, text, label) for text, label in zip(self.strange, self.labels[0], strict=True))
+
+    def _of_the_bug(self, first: T, second: T) -> T:
+        """Where texts were changed the first model is the one in question; otherwise the second has the bug."""
+        return second if self.originals is None else first
 
     def _matched(self, before: Sequence[Values], after: Sequence[Values]) -> tuple[list[Values], list[Values]]:
         """The scores of the words that a text has before and after: in each part the first ones, as far as both go."""
@@ -238,6 +260,10 @@ def _array(values: Any) -> Values:
 
 def _defined(found: Mapping[Any, Found]) -> dict[Measure, Found]:
     return {measure: one for measure, one in found.items() if np.isfinite(one.value)}
+
+
+def _lines(texts: Sequence[Example], lines: Sequence[Values]) -> dict[str, Values]:
+    return {text.id: line for text, line in zip(texts, lines, strict=True)}
 
 
 def _shown(texts: Sequence[Example], values: Values) -> dict[str, float]:
