@@ -329,6 +329,15 @@ def test_wrong_labels_are_estimated_and_named():
     assert found(shortcut.classifier(), shortcut.texts(), "wrong_labels", train=shortcut.texts()) == ()
 
 
+def test_wrong_labels_are_found_by_a_black_box_too():
+    """It has two signs, one of which says nothing of a text that is there once."""
+    train = [replace(e, label=LABELS[e.label == LABELS[0]]) if n % 5 == 0 else e for n, e in enumerate(TRAINED)]
+    (finding,) = found(good_model(), reviews(), "wrong_labels", train=train)
+    assert finding.evidence[0].value == pytest.approx(1 / 5, abs=0.01)
+    assert set(finding.examples) <= {e.id for e in train[::5]}
+    assert found(good_model(), reviews(), "wrong_labels", train=TRAINED) == ()
+
+
 def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():
     rows = shortcut.texts()
     train = [*rows, *(replace(e, text=f"{e.text} too") for e in rows)]
