@@ -213,7 +213,16 @@ def test_a_method_that_does_not_depend_on_the_model_is_warned_of_wherever_it_is_
     assert warned(views(records).lab_offer().methods) == told
     records.lab_table.keep(lab(records.current.id), by="amy")
     keep(records, audit(revision=records.current.id, method="lime"))
-    assert warned(records.methods()) == {}  # the newest ones found nothing
+    assert warned(records.methods()) == told  # the weights are the same, and these did not look into it
+    records.lab_table.keep(lab(records.current.id, [("saliency", "Newer.")]), by="amy")
+    assert warned(records.methods()) == told | {"saliency": "Newer."}
+
+
+def test_a_warning_of_a_method_with_options_reaches_the_method(records):
+    told = [("lime (num_samples=200)", "does not depend on the model"), ("lrp", "One.")]
+    records.lab_table.keep(lab(records.current.id, told), by="amy")
+    found = {one.name: one.warning for one in records.methods() if one.warning}
+    assert found == {"lime": "does not depend on the model (num_samples=200)", "lrp": "One."}
 
 
 def test_a_project_of_an_earlier_version_says_what_to_do(records):

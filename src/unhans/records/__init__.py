@@ -559,7 +559,7 @@ class Records:
         return None if found is None else found.lab
 
     def method_warnings(self, revision: str | None = None) -> dict[str, str]:
-        """Explanation methods not to be trusted with a revision, and why, as the lab and its newest audit found."""
+        """Explanation methods not to be trusted with a revision, and why, as the lab and its audits found."""
         chosen = self.revision_id(revision)
         return self.audit_table.warnings(chosen) | self.lab_table.warnings(chosen)
 
