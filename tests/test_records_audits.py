@@ -183,6 +183,13 @@ def test_the_same_thing_is_known_by_its_words_or_by_its_title_without_numbers():
     long, longer = (finding(title=f"Texts fail in {n} %", words=()) for n in (30, 45))
     assert same_thing(long) == same_thing(longer)
     assert same_thing(long) != same_thing(finding(title="Pairs fail in 30 %", words=()))
+    few, many = (finding(title=f"{told} of the texts fail", words=()) for told in ("9.5 %", "1,012.5 %"))
+    assert same_thing(few) == same_thing(many)
+    title = "It is right on {} % of texts of {} words, and on 90 % of the others"
+    short, worse, mid = (
+        finding(title=title.format(*told), words=()) for told in ((50, "3 to 5"), (9.5, "3 to 5"), (50, "6 to 9"))
+    )
+    assert same_thing(short) == same_thing(worse) != same_thing(mid)
 
 
 def test_the_places_of_the_lab_s_examples_are_told(records):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ NOT_KNOWN = (
 NO_AUDIT = "There is no such audit; only the newest ones are kept."
 _KEPT = 200  # audits of a project, and as many labs: with the older ones nobody compares any more
 _LISTED = tuple(c for c in audits.c if c.name != "audit")
+_NUMBER = re.compile(r"(\d+ to \d+ words)|\d+(?:[.,]\d+)*")  # how long the texts of a slice are is what it is about
 _SANITY = "explanation_sanity"  # the check that puts the audit's explanation method to the test
 
 
@@ -186,11 +188,11 @@ class LabTable:
 def same_thing(finding: Finding) -> tuple[str, ...]:
     """Equal for findings of two audits that are about the same thing, whatever the numbers in their titles.
 
-    A finding about words is about these; any other is about what its title says, numbers aside.
+    A finding about words is about these; any other is about what its title says, numbers aside but for lengths.
     """
     if finding.words:
         return finding.check.name, *finding.words
-    return finding.check.name, "".join("#" if sign.isdecimal() else sign for sign in finding.title)
+    return finding.check.name, _NUMBER.sub(lambda found: found[1] or "#", finding.title)
 
 
 def method_warnings(audit: Audit) -> dict[str, str]:
