@@ -40,7 +40,7 @@ from unhans.records.explained import ExplanationTable, WordOrder, without_label,
 from unhans.records.flip_views import FlipViews
 from unhans.records.flipping import FlipTable, KnownFlips, by_flip
 from unhans.records.judging import FeedbackLog, check_answer
-from unhans.records.parts import Parts, count_parts, divide, texts_with
+from unhans.records.parts import Parts, count_parts, divide, texts_with, training_groups
 from unhans.records.revising import (
     USABLE,
     CurveTable,
@@ -531,6 +531,10 @@ class Records:
     def trains_on(self) -> int:
         """How many examples are for training."""
         return count_parts(self.store, self.parts)[0]
+
+    def groups_to_train(self) -> list[str]:
+        """The groups of the examples that are for training."""
+        return training_groups(self.store, self.parts)
 
     # -- auditing
 
