@@ -310,6 +310,16 @@ def test_words_that_mean_the_label_are_no_shortcuts():
     assert found(good_model(), reviews(), "shortcuts", train=TRAINED) == ()
 
 
+def test_explanations_do_without_training_examples_and_a_check_without_its_language_model_is_left_out():
+    some = shortcut.texts()[:30]
+    assert run(shortcut.classifier(), some, "shortcuts", method="gradient_shap").checks[0].state == "done"
+    (check,) = run(shortcut.classifier(), some, "shortcuts", method="input_marginalization").checks
+    assert (check.state, check.says) == (
+        "left out",
+        "input_marginalization needs a language model, and none was given.",
+    )
+
+
 # -- labels, strange texts, explanations: these take a model with an inside
 
 
