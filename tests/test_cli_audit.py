@@ -91,6 +91,18 @@ def test_training_examples_may_be_in_a_file_of_their_own(model, data, tmp_path):
     assert (found.examples, found.training) == (144, 48)
 
 
+def test_training_examples_in_a_file_of_their_own_have_the_columns_that_are_named(model, tmp_path):
+    test, train = tmp_path / "test.jsonl", tmp_path / "train.jsonl"
+    for file, rows in ((test, shortcut.texts()), (train, shortcut.texts()[:48])):
+        file.write_text("".join(json.dumps({"said": e.text, "was": e.label, "text": "no"}) + "\n" for e in rows))
+    named = ("--text-column", "said", "--label-column", "was")
+    done = run("--model", model, "--data", str(test), "--train", str(train), *named, *QUICK, "--json")
+    assert done.exit_code == 0, done.output
+    found = from_json(Audit, done.stdout)
+    assert (found.examples, found.training) == (144, 48)
+    assert found.findings[0].title == "48 examples to test with (33 %) are in the training data"
+
+
 def test_a_project_is_audited_on_what_it_was_not_trained_on(tmp_path):
     folder = tmp_path / "p"
     make(folder).close()

@@ -53,6 +53,16 @@ def test_json_is_the_whole_lab_and_options_of_bugs_are_passed_on(model, data):
     assert dict(made.bugs[0].recipe.options)["words"] == 1.0
 
 
+def test_training_examples_in_a_file_of_their_own_have_the_columns_that_are_named(model, tmp_path):
+    for split in ("train", "test"):
+        rows = [{"said": e.text, "was": e.label, "text": "no"} for e in examples(36) if e.split == split]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = ("--data", str(tmp_path / "test.jsonl"), "--train", str(tmp_path / "train.jsonl"))
+    named = ("--text-column", "said", "--label-column", "was", "--bug", "typos", "--methods", "input_x_gradient")
+    done = run("--model", model, *files, *named, "--examples", "10")
+    assert done.exit_code == 0, done.output
+
+
 def test_a_project_keeps_what_is_found(tmp_path):
     make(tmp_path / "p").close()
     done = run(str(tmp_path / "p"), "--bug", "typos", "--methods", "input_x_gradient", "--examples", "10", "--json")

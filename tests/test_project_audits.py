@@ -15,7 +15,9 @@ import pytest
 import tiny
 from small_project import examples, lower, make
 from unhans.audit import audit, check, needs_language_model
+from unhans.augmentations import back_translation
 from unhans.errors import BadData, BadOption, Cancelled, NotFound
+from unhans.language_model import LanguageModel
 from unhans.project import Project
 from unhans.store import Store
 from unhans.types import Audit
@@ -151,7 +153,35 @@ def test_checks_and_bugs_are_described_for_the_screens(project):
     assert costs == sorted(costs)  # in the order they run
     planted = {one.name: one for one in known.bugs}
     assert planted["spurious_word"].usable
-    assert "second model" in planted["wrong_checkpoint"].unusable
+    assert "other state" in planted["wrong_checkpoint"].unusable
+
+
+def test_a_bug_that_takes_groups_or_a_translator_is_offered_where_they_are(project, tmp_path, monkeypatch):
+    def offered(known) -> dict[str, str]:
+        names = ("domain_shift", "wrong_domain", "other_language", "typos")
+        return {one.name: one.unusable for one in known.bugs if one.name in names}
+
+    monkeypatch.setattr(back_translation.shutil, "which", lambda name: None)
+    back_translation.pivots_of.cache_clear()
+    told = offered(project._known_audits())
+    back_translation.pivots_of.cache_clear()
+    assert "two groups" in told["domain_shift"]
+    assert "two groups" in told["wrong_domain"]
+    assert "apt-get install apertium" in told["other_language"]
+    assert not told["typos"]
+    grouped = [replace(e, group="ab"[n // 6 % 2]) for n, e in enumerate(examples())]
+    with make(tmp_path / "p", grouped) as two:
+        told = offered(two._known_audits())
+        assert (told["domain_shift"], told["wrong_domain"]) == ("", "")  # no earlier revision is needed
+        assert two.lab(["wrong_domain"], ["saliency"], examples=10).bugs[0].name == "wrong_domain"
+
+
+def test_the_lab_fits_a_language_model_for_a_method_that_is_asked_for_by_name(tmp_path, monkeypatch):
+    fitted = tiny.language_model()
+    monkeypatch.setattr(LanguageModel, "fit", lambda texts, watch: fitted)
+    with make(tmp_path / "p") as own:
+        found = own.lab(["typos"], ["lime_mlm"], examples=10)
+        assert {one.method for one in found.sightings if one.by == "attribution"} == {"lime_mlm"}
 
 
 def test_the_lab_is_kept_with_its_model(project):

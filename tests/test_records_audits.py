@@ -183,6 +183,13 @@ def test_the_same_thing_is_known_by_its_words_or_by_its_title_without_numbers():
     long, longer = (finding(title=f"Texts fail in {n} %", words=()) for n in (30, 45))
     assert same_thing(long) == same_thing(longer)
     assert same_thing(long) != same_thing(finding(title="Pairs fail in 30 %", words=()))
+    few, many = (finding(title=f"{told} of the texts fail", words=()) for told in ("9.5 %", "1,012.5 %"))
+    assert same_thing(few) == same_thing(many)
+    title = "It is right on {} % of texts of {} words, and on 90 % of the others"
+    short, worse, mid = (
+        finding(title=title.format(*told), words=()) for told in ((50, "3 to 5"), (9.5, "3 to 5"), (50, "6 to 9"))
+    )
+    assert same_thing(short) == same_thing(worse) != same_thing(mid)
 
 
 def test_the_places_of_the_lab_s_examples_are_told(records):
@@ -213,7 +220,16 @@ def test_a_method_that_does_not_depend_on_the_model_is_warned_of_wherever_it_is_
     assert warned(views(records).lab_offer().methods) == told
     records.lab_table.keep(lab(records.current.id), by="amy")
     keep(records, audit(revision=records.current.id, method="lime"))
-    assert warned(records.methods()) == {}  # the newest ones found nothing
+    assert warned(records.methods()) == told  # the weights are the same, and these did not look into it
+    records.lab_table.keep(lab(records.current.id, [("saliency", "Newer.")]), by="amy")
+    assert warned(records.methods()) == told | {"saliency": "Newer."}
+
+
+def test_a_warning_of_a_method_with_options_reaches_the_method(records):
+    told = [("lime (num_samples=200)", "does not depend on the model"), ("lrp", "One.")]
+    records.lab_table.keep(lab(records.current.id, told), by="amy")
+    found = {one.name: one.warning for one in records.methods() if one.warning}
+    assert found == {"lime": "does not depend on the model (num_samples=200)", "lrp": "One."}
 
 
 def test_a_project_of_an_earlier_version_says_what_to_do(records):

@@ -413,7 +413,7 @@ class Project(Records):
 
     def _known_audits(self) -> KnownAudits:
         """What the registry says about checks and bugs."""
-        pairs, trained = self.table.at(0).pair is not None, bool(self.trains_on())
+        pairs, trained, groups = self.table.at(0).pair is not None, bool(self.trains_on()), len(self.groups_to_train())
 
         def looks(entry: Entry) -> None:
             self.classifier.require(entry.needs, entry.name)
@@ -424,11 +424,10 @@ class Project(Records):
 
         def plants(entry: Entry) -> None:
             self.classifier.require({"train", *entry.needs}, "The lab")
-            if "other" in entry.asks and self.parent_of(self.current.id) is None:
-                raise Unsupported(
-                    f"{entry.name} takes a second model, and there is no revision before this one. It can be planted "
-                    "once a fix is published."
-                )
+            if reason := lab.obstacle(entry, groups, other=self.parent_of(self.current.id) is not None):
+                raise Unsupported(f"{entry.name} cannot be planted here: {reason}")
+            if reason := available(entry):
+                raise Unsupported(reason)
 
         return KnownAudits(
             checks=tuple(_described(entry, looks) for entry in _in_running_order()),
@@ -1024,6 +1023,9 @@ class Project(Records):
         are missing, if the very same is asked for again.
         """
         classifier, parent = self.trainable(), self.parent_of(self.current.id)
+        named = [] if methods is None or isinstance(methods, str) else methods
+        if any("language_model" in attribution[one if isinstance(one, str) else one[0]].asks for one in named):
+            self.language_model(progress=progress, cancelled=cancelled)
         taught = self.taught_examples()
         train = sample(taught, limit, seed)
         found = lab.run(

@@ -310,6 +310,16 @@ def test_words_that_mean_the_label_are_no_shortcuts():
     assert found(good_model(), reviews(), "shortcuts", train=TRAINED) == ()
 
 
+def test_explanations_do_without_training_examples_and_a_check_without_its_language_model_is_left_out():
+    some = shortcut.texts()[:30]
+    assert run(shortcut.classifier(), some, "shortcuts", method="gradient_shap").checks[0].state == "done"
+    (check,) = run(shortcut.classifier(), some, "shortcuts", method="input_marginalization").checks
+    assert (check.state, check.says) == (
+        "left out",
+        "input_marginalization needs a language model, and none was given.",
+    )
+
+
 # -- labels, strange texts, explanations: these take a model with an inside
 
 
@@ -327,6 +337,15 @@ def test_wrong_labels_are_estimated_and_named():
     assert finding.evidence[0].value == pytest.approx(len(wrong) / len(train), abs=0.05)
     assert len(wrong & set(finding.examples)) >= 0.8 * len(finding.examples)
     assert found(shortcut.classifier(), shortcut.texts(), "wrong_labels", train=shortcut.texts()) == ()
+
+
+def test_wrong_labels_are_found_by_a_black_box_too():
+    """It has two signs, one of which says nothing of a text that is there once."""
+    train = [replace(e, label=LABELS[e.label == LABELS[0]]) if n % 5 == 0 else e for n, e in enumerate(TRAINED)]
+    (finding,) = found(good_model(), reviews(), "wrong_labels", train=train)
+    assert finding.evidence[0].value == pytest.approx(1 / 5, abs=0.01)
+    assert set(finding.examples) <= {e.id for e in train[::5]}
+    assert found(good_model(), reviews(), "wrong_labels", train=TRAINED) == ()
 
 
 def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():

@@ -323,6 +323,8 @@ def test_the_label_explained_is_the_predicted_one_or_the_one_asked_for():
     np.testing.assert_array_equal(attribute(GREY, images), attribute(GREY, images, target=best))
     named, numbered = (attribute(GREY, images, target=target) for target in ("c", [2, 2, 2]))
     np.testing.assert_array_equal(named, numbered)
+    for target in (np.int64(2), np.array([2, 2, 2]), torch.tensor([2, 2, 2]), torch.tensor(2)):
+        np.testing.assert_array_equal(attribute(GREY, images, target=target), named)
     with pytest.raises(BadOption, match="no label"):
         attribute(GREY, images, target="d")
     with pytest.raises(BadOption, match="2 targets for 3"):

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from unhans.attributions import attribute
+from unhans.attributions import attribute, attribution
 from unhans.audit._statistics import Flags, Floats, Ints
 from unhans.detectors import detector
+from unhans.errors import Unsupported
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
 from unhans.scoring import How, ScoreCache
@@ -106,19 +107,18 @@ class Look:
     def explain(self, how: How) -> Attributions:
         """Explanations of some of the examples for the label that the model predicts; made once."""
         if self._explained is None:
-            chosen = drawn(self.examples, _EXPLAINED, self.seed)
-            given: dict[str, Any] = {"background": None, "language_model": self.language_model}
-            if self.train:
-                given["background"] = drawn(self.train, 200, self.seed)
+            if "language_model" in attribution[self.method].asks and self.language_model is None:
+                raise Unsupported(f"{self.method} needs a language model, and none was given.")
             self._explained = attribute(
                 self.classifier,
-                chosen,
+                drawn(self.examples, _EXPLAINED, self.seed),
                 method=self.method,
+                background=drawn(self.train or self.examples, 200, self.seed),
+                language_model=self.language_model,
                 seed=self.seed,
                 cache=self.cache,
                 progress=how.tell,
                 cancelled=how.cancelled,
-                **given,
             )
         return self._explained
 

@@ -39,8 +39,8 @@ def patterns(
 ) -> Outcome:
     """Patterns (`heuristics`) that the model takes for a label, and labels that it tells from one text alone.
 
-    For each pattern and label: how often the model says the label where it is wrong, against texts of the same labels
-    without the pattern, or, if there are too few, all other false alarms of that label in the data.
+    For each pattern and label: how often the model says the label where it is wrong, against pairs of other labels
+    without the pattern. Where there are too few of either, that pattern and label are left out.
     """
     known = np.flatnonzero((given >= 0) & np.array([e.pair is not None for e in examples]))
     some, truth, said = [examples[n] for n in known.tolist()], given[known], log_probs[known].argmax(axis=1)

@@ -17,6 +17,7 @@ from unhans.model import Classifier
 from unhans.types import Evidence, Example
 
 _SHOWN = 50
+_ENOUGH = 3  # signs, from which on one that has nothing to say does not decide the median
 
 
 @check(
@@ -70,4 +71,6 @@ def likely_wrong(ranked: Doubts) -> Flags:
 
 
 def _median(signs: Sequence[tuple[str, float]]) -> float:
-    return float(np.median([rank for _, rank in signs]))
+    """A text that is there once contradicts nothing, which says nothing: of few signs it would outvote the others."""
+    ranks = [rank for name, rank in signs if rank > 0 or name != "contradiction" or len(signs) >= _ENOUGH]
+    return float(np.median(ranks))

@@ -16,7 +16,19 @@ from unhans.scoring import How
 from unhans.types import Example
 
 
-@bug(kind="test-time", proof="answers", aligned=False, paper="Adebayo et al. 2020, §5")
+def _missing(language: str = "eng") -> str:
+    """What to install before texts of this language can be translated; nothing if it is there."""
+    try:
+        pivots_of(language)
+    except Unsupported:
+        return (
+            "other_language needs Apertium with the two languages (on Debian and Ubuntu: apt-get install apertium "
+            "apertium-eng-spa). Leave the bug out, or install it."
+        )
+    return ""
+
+
+@bug(kind="test-time", proof="answers", aligned=False, installed=_missing, paper="Adebayo et al. 2020, §5")
 def other_language(
     examples: Sequence[Example],
     rng: Generator,
@@ -27,14 +39,9 @@ def other_language(
     share: Annotated[float, "part of the texts"] = 1.0,
 ) -> tuple[list[Example], Truth]:
     """Translate the texts with Apertium, both texts of a pair; highlights are lost, for words do not stay in place."""
-    try:
-        known = pivots_of(language)
-    except Unsupported as error:
-        raise Unsupported(
-            "other_language needs Apertium with the two languages (on Debian and Ubuntu: apt-get install apertium "
-            "apertium-eng-spa). Leave the bug out, or install it."
-        ) from error
-    if into not in known:
+    if missing := _missing(language):
+        raise Unsupported(missing)
+    if into not in (known := pivots_of(language)):
         raise BadOption(f"Apertium cannot go from {language} to {into}. There is: {', '.join(known)}.")
     parts = [part for example in examples for part in example.parts]
     told = dict(zip(parts, translated(parts, f"{language}-{into}", how.cancelled), strict=True))

@@ -10,7 +10,7 @@ import click
 
 from unhans.cli import _cache, _crew_options, _names, _open, _plain, _Source, _source_options, _tell, main
 from unhans.cli.bulk import crew_of
-from unhans.cli.tracing import _training
+from unhans.cli.tracing import _COLUMNS, _training
 from unhans.errors import BadOption
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def audit(  # noqa: PLR0917 - click passes them by name
         _make_room(html)
     on = _open(**source)
     how |= dict(zip(("on", "workers"), crew_of(place, workers, on.project), strict=True))
-    found = _audited(on, train, asked | how)
+    found = _audited(on, train, {name: source[name] for name in _COLUMNS}, asked | how)
     if html is not None:
         with new_file(html) as file:
             file.write(audit_page(found, examples=_shown(on, found)).encode(errors="replace"))
@@ -91,7 +91,7 @@ def _make_room(page: Path) -> None:
         ) from error
 
 
-def _audited(on: _Source, train: Path | None, asked: dict[str, Any]) -> Audit:
+def _audited(on: _Source, train: Path | None, columns: dict[str, str | None], asked: dict[str, Any]) -> Audit:
     from unhans.audit import audit as audit_
     from unhans.present import progress_bars
 
@@ -101,7 +101,7 @@ def _audited(on: _Source, train: Path | None, asked: dict[str, Any]) -> Audit:
             if train is not None:
                 raise BadOption("A project knows its training examples; leave --train out.")
             return on.project.audit(**how)
-        taught = _training(on, train) if train or on.project or _TRAIN in on.corpus.splits else []
+        taught = _training(on, train, columns) if train or on.project or _TRAIN in on.corpus.splits else []
         known = {example.text_hash for example in taught} if on.project else set()
         rest = [e for e in on.corpus if train or (e.split != _TRAIN and e.text_hash not in known)]
         return audit_(on.classifier, rest or list(on.corpus), train=taught, cache=_cache(on), **how)

@@ -16,14 +16,12 @@ from unhans.cli import (
     _plain,
     _print_json,
     _print_table,
-    _read,
     _Source,
     _source_options,
-    _spelled_as,
     main,
 )
 from unhans.cli.fixing import _json_option
-from unhans.cli.tracing import _seed_option
+from unhans.cli.tracing import _COLUMNS, _seed_option, _training
 from unhans.errors import BadOption
 
 if TYPE_CHECKING:
@@ -79,7 +77,8 @@ def lab(  # noqa: PLR0917 - click passes them by name
                 raise BadOption("A project knows its training examples; leave --train out.")
             found = on.project.lab(progress=progress, **how)
         else:
-            found = _run(on, train, how | {"progress": progress})
+            columns = {name: source[name] for name in _COLUMNS}
+            found = _run(on, train, columns, how | {"progress": progress})
     if as_json:
         return _print_json(json.loads(to_json(found)))
     return _print_lab(found)
@@ -101,7 +100,7 @@ def _bugs(names: tuple[str, ...], settings: tuple[str, ...]) -> list[Bug] | None
     return [(name, {k: checked[name][k] for k in own}) if own else name for name, own in options.items()] or None
 
 
-def _run(on: _Source, file: Path | None, how: dict[str, Any]) -> Lab:
+def _run(on: _Source, file: Path | None, columns: dict[str, str | None], how: dict[str, Any]) -> Lab:
     from unhans.lab import run
     from unhans.model import TransformerClassifier
 
@@ -109,8 +108,7 @@ def _run(on: _Source, file: Path | None, how: dict[str, Any]) -> Lab:
     assert isinstance(on.classifier, TransformerClassifier)  # nothing else can be trained
     examples: list[Example] = list(on.corpus)
     if file is not None:
-        columns = dict.fromkeys(("text_column", "pair_column", "label_column", "group_column", "labels"), None)
-        return run(on.classifier, list(_spelled_as(on.classifier, _read(file, dict(columns)))), examples, **how)
+        return run(on.classifier, _training(on, file, columns), examples, **how)
     train = [example for example in examples if example.split == _TRAIN]
     test = [example for example in examples if example.split != _TRAIN]
     if not train or not test:

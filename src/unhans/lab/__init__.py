@@ -21,7 +21,7 @@ from unhans.lab._cases import Found, Measure, Seen, detected, sightings
 from unhans.lab._curves import layer_curves, warnings_of
 from unhans.lab._explaining import USUAL, Explainer, Method, RandomScores, explainers
 from unhans.lab._keeping import SoFar, fingerprint
-from unhans.lab._models import Models, apart, asks, checked, some_of
+from unhans.lab._models import Models, apart, asks, checked, obstacle, some_of
 from unhans.lab._planting import Planter, Scene
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, TransformerClassifier
@@ -30,7 +30,7 @@ from unhans.text import Words
 from unhans.training import Schedule
 from unhans.types import Example, Lab, LayerCurve, OptionValue, PlantedBug, PlantedText, Recipe, Sighting
 
-__all__ = ["USUAL", "Bug", "Method", "curves", "run"]
+__all__ = ["USUAL", "Bug", "Method", "curves", "obstacle", "run"]
 
 Bug = str | tuple[str, Mapping[str, Any]]
 """A bug by name, or with options."""

@@ -96,7 +96,9 @@ def asks(bugs: Sequence[str | tuple[str, Mapping[str, Any]]] | None, models: Mod
     for name, (_, options) in zip(names, wanted, strict=True):
         entry = bug[name]
         shown = f"{name} ({', '.join(f'{k}={v}' for k, v in options.items())})" if names.count(name) > 1 else name
-        if reason := _obstacle(entry, models):
+        groups = {example.group for example in models.train if example.group is not None}
+        other = models.other is not None or not models.trained
+        if reason := obstacle(entry, len(groups), other=other, other_domain=models.other_domain is not None):
             if bugs is not None:
                 raise BadOption(f"{name} cannot be planted here: {reason}")
             notes.append(f"Left out: {name}: {reason}")
@@ -137,14 +139,13 @@ def some_of(examples: Sequence[Example], at_most: int, seed: int) -> list[Exampl
     return [example for example in examples if example.id in drawn]
 
 
-def _obstacle(entry: Entry, models: Models) -> str:
-    """Why a bug cannot be planted in these models and data; empty: it can."""
-    groups = {example.group for example in models.train if example.group is not None}
-    if entry.name == "wrong_checkpoint" and models.trained and models.other is None:
+def obstacle(entry: Entry, groups: int, *, other: bool, other_domain: bool = False) -> str:
+    """Why a bug cannot be planted with training examples of so many groups and these models; empty: it can."""
+    if entry.name == "wrong_checkpoint" and not other:
         return "no other state of the model is known. A project with two revisions has one; from Python, give other=."
-    if entry.name == "wrong_domain" and models.other_domain is None and len(groups) < 2:
+    if entry.name == "wrong_domain" and not other_domain and groups < 2:
         return "there is no model of another domain. Give examples of two groups, or from Python other_domain=."
-    if entry.name == "domain_shift" and len(groups) < 2:
+    if entry.name == "domain_shift" and groups < 2:
         return "the examples are not of two groups or more."
     return ""
 

@@ -40,7 +40,7 @@ from unhans.records.explained import ExplanationTable, WordOrder, without_label,
 from unhans.records.flip_views import FlipViews
 from unhans.records.flipping import FlipTable, KnownFlips, by_flip
 from unhans.records.judging import FeedbackLog, check_answer
-from unhans.records.parts import Parts, count_parts, divide, texts_with
+from unhans.records.parts import Parts, count_parts, divide, texts_with, training_groups
 from unhans.records.revising import (
     USABLE,
     CurveTable,
@@ -532,6 +532,10 @@ class Records:
         """How many examples are for training."""
         return count_parts(self.store, self.parts)[0]
 
+    def groups_to_train(self) -> list[str]:
+        """The groups of the examples that are for training."""
+        return training_groups(self.store, self.parts)
+
     # -- auditing
 
     def audit_views(self, author: str, *, sees_others: bool) -> AuditViews:
@@ -559,7 +563,7 @@ class Records:
         return None if found is None else found.lab
 
     def method_warnings(self, revision: str | None = None) -> dict[str, str]:
-        """Explanation methods not to be trusted with a revision, and why, as the lab and its newest audit found."""
+        """Explanation methods not to be trusted with a revision, and why, as the lab and its audits found."""
         chosen = self.revision_id(revision)
         return self.audit_table.warnings(chosen) | self.lab_table.warnings(chosen)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ NOT_KNOWN = (
 NO_AUDIT = "There is no such audit; only the newest ones are kept."
 _KEPT = 200  # audits of a project, and as many labs: with the older ones nobody compares any more
 _LISTED = tuple(c for c in audits.c if c.name != "audit")
+_NUMBER = re.compile(r"(\d+ to \d+ words)|\d+(?:[.,]\d+)*")  # how long the texts of a slice are is what it is about
 _SANITY = "explanation_sanity"  # the check that puts the audit's explanation method to the test
 
 
@@ -139,11 +141,8 @@ class AuditTable:
             return [_facts(row) for row in connection.execute(query)]
 
     def warnings(self, revision: str) -> dict[str, str]:
-        """Explanation methods that the newest audit of a revision says not to trust, and why."""
-        query = sa.select(audits.c.warnings).where(audits.c.revision == revision).order_by(audits.c.number.desc())
-        with self._store.read() as connection:
-            found = connection.execute(query.limit(1)).scalar()
-        return {} if found is None else dict(json.loads(found))
+        """Explanation methods that any audit of a revision says not to trust, and why."""
+        return _warned(self._store, audits, revision)
 
     def _first(self, query: sa.Select[Any]) -> StoredAudit | None:
         with self._store.read() as connection:
@@ -179,11 +178,8 @@ class LabTable:
         return None if row is None else StoredLab(row.id, row.by, row.at, from_json(Lab, row.lab))
 
     def warnings(self, revision: str) -> dict[str, str]:
-        """Explanation methods that the newest run on a revision says not to trust, and why."""
-        query = sa.select(labs.c.warnings).where(labs.c.revision == revision).order_by(labs.c.number.desc()).limit(1)
-        with self._store.read() as connection:
-            found = connection.execute(query).scalar()
-        return {} if found is None else dict(json.loads(found))
+        """Explanation methods that any run on a revision says not to trust, and why."""
+        return _warned(self._store, labs, revision)
 
 
 # -- what findings are about
@@ -192,11 +188,11 @@ class LabTable:
 def same_thing(finding: Finding) -> tuple[str, ...]:
     """Equal for findings of two audits that are about the same thing, whatever the numbers in their titles.
 
-    A finding about words is about these; any other is about what its title says, numbers aside.
+    A finding about words is about these; any other is about what its title says, numbers aside but for lengths.
     """
     if finding.words:
         return finding.check.name, *finding.words
-    return finding.check.name, "".join("#" if sign.isdecimal() else sign for sign in finding.title)
+    return finding.check.name, _NUMBER.sub(lambda found: found[1] or "#", finding.title)
 
 
 def method_warnings(audit: Audit) -> dict[str, str]:
@@ -213,6 +209,26 @@ def _joined(told: Sequence[tuple[str, str]]) -> dict[str, str]:
     for method, why in told:
         found[method] = f"{found[method]} {why}" if method in found else why
     return found
+
+
+def _warned(store: Store, table: sa.Table, revision: str) -> dict[str, str]:
+    """By method, what all rows of a revision say against it; of what is said twice, the newer.
+
+    The weights of a revision never change, so a later row that did not look into a method, or that has just begun,
+    takes nothing back.
+    """
+    query = sa.select(table.c.warnings).where(table.c.revision == revision).order_by(table.c.number)
+    told: dict[str, str] = {}
+    with store.read() as connection:
+        for row in connection.execute(query).scalars():
+            told |= json.loads(row)
+    return _joined([_of_method(shown, why) for shown, why in told.items()])
+
+
+def _of_method(shown: str, why: str) -> tuple[str, str]:
+    """The name of a method that may be shown with options; these are told with the warning."""
+    name, bracket, options = shown.partition(" (")
+    return name, f"{why} ({options}" if bracket else why
 
 
 # -- rows

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -100,9 +101,7 @@ def texts_with(
     if not wanted:
         return {}
     total, _ = count_parts(store, parts)
-    query = sa.select(examples.c.text, examples.c.pair).where(examples.c.label.is_not(None), _among(parts.train))
-    if parts.up_to is not None:
-        query = query.where(examples.c.text_hash > parts.up_to)
+    query = _of_training(sa.select(examples.c.text, examples.c.pair), parts)
     seen, began = 0, clock()
     with store.read() as connection:
         # by hash, so that what is looked at first is like the rest
@@ -114,6 +113,19 @@ def texts_with(
                 if seen % _AT_ONCE == 0 and clock() - began > _COUNTING_SECONDS:
                     break
     return {word: round(found[word] * total / max(1, seen)) for word in wanted}
+
+
+def training_groups(store: Store, parts: Parts) -> list[str]:
+    """The groups of the training examples."""
+    query = _of_training(sa.select(examples.c.group).where(examples.c.group.is_not(None)), parts).distinct()
+    with store.read() as connection:
+        return sorted(connection.execute(query).scalars())
+
+
+def _of_training(query: sa.Select[Any], parts: Parts) -> sa.Select[Any]:
+    """Of the training examples alone."""
+    query = query.where(examples.c.label.is_not(None), _among(parts.train))
+    return query if parts.up_to is None else query.where(examples.c.text_hash > parts.up_to)
 
 
 def _words_of(text: str, pair: str | None, wanted: Collection[str]) -> set[str]:

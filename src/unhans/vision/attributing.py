@@ -24,6 +24,7 @@ from unhans.vision.classifier import ImageBatch, ImageClassifier, Images, Region
 from unhans.vision.rules import PresetAFlat
 
 Floats = NDArray[np.float64]
+Target = str | int | np.integer[Any] | Sequence[int] | NDArray[np.integer[Any]] | Tensor
 Units = Literal["pixel", "superpixel"]
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -54,7 +55,7 @@ def attribute(
     images: Images,
     *,
     method: str = "integrated_gradients",
-    target: str | int | Sequence[int] | None = None,
+    target: Target | None = None,
     units: Units | None = None,
     segments: int = 30,
     background: Images | None = None,
@@ -90,11 +91,12 @@ def attribute(
     return np.stack(maps)
 
 
-def _goals(classifier: ImageClassifier, images: Tensor, target: str | int | Sequence[int] | None) -> NDArray[np.int64]:
+def _goals(classifier: ImageClassifier, images: Tensor, target: Target | None) -> NDArray[np.int64]:
     if target is None:
         best: NDArray[np.int64] = classifier.log_probs(images).argmax(1)
         return best
-    several = [target] * len(images) if isinstance(target, str | int) else list(target)
+    given = target if isinstance(target, str) else np.asarray(target).tolist()  # arrays and tensors have numbers alike
+    several = given if isinstance(given, list) else [given] * len(images)
     if len(several) != len(images):
         raise BadOption(f"There are {len(several)} targets for {len(images)} pictures.")
     return np.array([classifier.label_number(one) for one in several], np.int64)
