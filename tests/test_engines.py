@@ -22,7 +22,7 @@ from unhans.attributions import attribute, choose_engine
 from unhans.bulk import explaining, fill, reopen, settle
 from unhans.cli import main
 from unhans.engines import ENGINES, LEAST, TRIED, Choice, open_engine
-from unhans.errors import BadOption, Conflict, UnhansError, Unsupported
+from unhans.errors import BadOption, Conflict, ModelFailed, UnhansError, Unsupported
 from unhans.model import TransformerClassifier
 from unhans.project import Project
 from unhans.scoring import ScoreCache, Tally
@@ -274,6 +274,41 @@ def test_where_nothing_can_be_compared_fp32_answers() -> None:
     (whole,) = attribute(tiny.transformer(), ["The soup was cold."], units="sentence", engine="onnx", **LIME)
     assert whole.terms.engine == one.terms.engine
     assert attribute(tiny.transformer(), [], engine="onnx", **LIME) == []
+
+
+def overflow(self: Any, questions: Any) -> Any:
+    """What half precision says where numbers are too large for it."""
+    return np.full((len(questions), len(self.labels)), np.nan, np.float32)
+
+
+def test_an_engine_that_fails_its_trial_leaves_the_answers_to_fp32_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    classifier = tiny.transformer()
+    plain = attribute(classifier, EXAMPLES, **LIME)
+    monkeypatch.setattr(ENGINES["autocast"], "answer", overflow)
+    asked = attribute(classifier, EXAMPLES, engine="autocast", **LIME)
+    assert [one.scores for one in asked] == [one.scores for one in plain]
+    (said,) = {one.terms.engine for one in asked}
+    assert said.startswith("Answers are fp32's: autocast failed where fp32 did not. The model answered with values")
+    task = explaining(classifier, engine="autocast", **LIME)
+    for computed in (12, 0):  # whoever goes on is told the same
+        done = fill(tmp_path / "out", task, EXAMPLES)
+        assert (done.computed, {one.terms.engine for one in done}) == (computed, {said})
+
+
+def test_a_failure_of_fp32_is_the_models_own_also_where_an_engine_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TransformerClassifier, "answer", overflow)
+    with pytest.raises(ModelFailed, match=r"^The model answered with values that are not numbers"):
+        attribute(tiny.transformer(), EXAMPLES, engine="autocast", **LIME)
+
+
+def test_an_engine_that_fails_after_its_trial_names_itself_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = tiny.transformer()
+    choice = choose_engine(classifier, EXAMPLES, "autocast", **LIME)
+    monkeypatch.setattr(ENGINES["autocast"], "answer", overflow)
+    with pytest.raises(ModelFailed, match=r"The engine autocast failed: .*not numbers.*leave the engine out"):
+        attribute(classifier, EXAMPLES, engine=choice, **LIME)
 
 
 def test_words_beyond_the_limit_do_not_count() -> None:

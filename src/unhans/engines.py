@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -28,10 +28,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from unhans.black_boxes import OnnxGraph, padded_cells, row_batches
-from unhans.errors import BadOption, Unsupported
+from unhans.errors import BadOption, ModelFailed, Unsupported
 from unhans.model import Classifier, TransformerClassifier
 from unhans.packing import MAX_PADDING
 from unhans.ranks import spearman
@@ -63,6 +64,15 @@ class Engine(Classifier):
         self.of, self.labels = of, of.labels
         told = f"{of.revision} {self.name} {by}"  # answers of engines must never be taken for the model's
         self.revision = blake2b(told.encode(), digest_size=8).hexdigest()
+
+    def log_probs(self, texts: Iterable[Text], **how: Any) -> NDArray[np.float64]:
+        """Log-probabilities; who gets none must know that the engine failed, and not the model."""
+        try:
+            return super().log_probs(texts, **how)
+        except ModelFailed as error:
+            raise ModelFailed(
+                f"The engine {self.name} failed: {error} fp32 may well answer: leave the engine out (--engine)."
+            ) from error
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Row]:
         """Token rows, the model's own."""
@@ -306,6 +316,7 @@ class Choice:
     engine: Engine | None  # None: fp32
     spearman: float | None = None  # mean over the examples; None if they were not compared
     examples: int = 0
+    reason: str = ""  # why fp32 answers, where it is not the order of words
 
     @classmethod
     def again(cls, classifier: Classifier, name: str, facts: Mapping[str, Any] | None) -> Choice:
@@ -313,19 +324,21 @@ class Choice:
         if facts is None or facts["name"] != name:
             return cls(name, None)
         engine = open_engine(classifier, name) if facts["used"] else None
-        return cls(name, engine, facts["spearman"], facts["examples"])
+        return cls(name, engine, facts["spearman"], facts["examples"], facts.get("reason", ""))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """In plain JSON, without the engine itself."""
+        """In plain JSON, without the engine itself; with a reason only where there is one, as folders had it before."""
         return {
             "name": self.name,
             "used": self.engine is not None,
             "spearman": self.spearman,
             "examples": self.examples,
-        }
+        } | ({"reason": self.reason} if self.reason else {})
 
     def __str__(self) -> str:
+        if self.reason:
+            return f"Answers are fp32's: {self.reason}"
         if self.spearman is None:
             return f"{self.name} was not compared with fp32, and {'answers' if self.engine else 'fp32 answers'}."
         on = f"{self.examples} example{'' if self.examples == 1 else 's'}"
@@ -342,8 +355,13 @@ def choose(classifier: Classifier, name: str, examples: Sequence[Example], expla
     """Explain some of the examples with fp32 and with the engine, and compare the order of their words."""
     engine = open_engine(classifier, name)
     some = _drawn(examples)
-    pairs = zip(explain(None, some), explain(Choice(name, engine), some), strict=True)
-    found = [value for exact, other in pairs if (value := _alike(exact, other)) is not None]
+    exact = explain(None, some)
+    try:
+        others = explain(Choice(name, engine), some)
+    except ModelFailed as error:  # fp32 has just answered the same questions, so it is not the model's failure
+        return Choice(name, None, reason=f"{name} failed where fp32 did not. {error.__cause__ or error}")
+    pairs = zip(exact, others, strict=True)
+    found = [value for one, other in pairs if (value := _alike(one, other)) is not None]
     if not found:
         return Choice(name, None)
     mean = round(float(np.mean(found)), 4)
