@@ -13,11 +13,12 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
+from unhans.black_boxes import PredictFunction
 from unhans.bulk import Filled, Task, explaining, fill, flipping, predicting, reopen
 from unhans.bulk._tables import KINDS
 from unhans.counterfactuals import find_flips
 from unhans.data import iter_examples
-from unhans.errors import BadData, BadOption, Cancelled, Conflict, NotFound
+from unhans.errors import BadData, BadOption, Cancelled, Conflict, NotFound, UnhansError
 from unhans.types import Example
 
 WEIGHTS = {"good": 2.0, "fine": 1.0, "bad": -2.0, "dull": -1.0}
@@ -181,6 +182,36 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
         fill(tmp_path / "out", task, examples())
     with pytest.raises(BadData, match="no examples"):
         fill(tmp_path / "none", task, [])
+
+
+def failing(texts: list[str]) -> list[list[float]]:
+    raise RuntimeError("no answer")
+
+
+@pytest.mark.parametrize("how", ["no examples", "no such crew", "the model fails", "stopped"])
+def test_what_never_began_keeps_no_other_work_out(how: str, tmp_path: Path) -> None:
+    broken = predicting(PredictFunction(failing, ["negative", "positive"], "broken"))
+    with pytest.raises(UnhansError):
+        fill(
+            tmp_path / "out",
+            broken if how == "the model fails" else task_of("predictions"),
+            [] if how == "no examples" else examples(),
+            workers=2 if how == "no such crew" else None,
+            cancelled=lambda: how == "stopped",
+        )
+    assert not list(tmp_path.glob("out/*"))
+    assert fill(tmp_path / "out", task_of("attributions"), examples()).examples == 11
+
+
+def test_a_crew_that_there_cannot_be_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    def stream() -> Iterator[Example]:
+        raise AssertionError("it was read")
+        yield
+
+    task = explaining(tiny.transformer(), method="lime", engine="autocast")
+    with pytest.raises(BadOption, match="workers are Ray's"):
+        fill(tmp_path / "out", task, stream(), workers=2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_model_that_may_have_changed_is_not_gone_on_with(tmp_path: Path) -> None:

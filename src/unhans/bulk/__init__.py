@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 
 from unhans.attributions import attribute, attribution, choose_engine, terms_of
 from unhans.attributions import check_usable as check_attributions
-from unhans.bulk._folder import Folder, Made, Part, held, made_of, read_manifest
+from unhans.bulk._folder import Folder, Made, Part, files_of, held, made_of, read_manifest
 from unhans.bulk._tables import KINDS
 from unhans.counterfactuals import check_usable as check_flips
 from unhans.counterfactuals import counterfactual, find_flips, search_settings
-from unhans.crew import HERE, Crew, crew
+from unhans.crew import HERE, Crew, check_crew, crew
 from unhans.engines import Choice
 from unhans.errors import BadOption, Conflict, NotFound
 from unhans.language_model import LanguageModel
@@ -69,7 +69,7 @@ class Filled:
     @property
     def files(self) -> list[Path]:
         """The parts that are there, in order; pyarrow, pandas, Polars and DuckDB read them."""
-        return sorted(self.folder.glob("part-*.parquet"))
+        return files_of(self.folder)
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows of one part after the other."""
@@ -110,6 +110,8 @@ def fill(
     takes. `progress` hears the examples done and the `total`, if it is known. After a stop, what is written counts.
     """
     path = Path(folder).expanduser()
+    if isinstance(on, str):
+        check_crew(on, workers)
     if not task.lasting and read_manifest(path) is not None:
         raise Conflict(
             f"{path} was begun before, and whether the model is still the same cannot be told. Nothing was changed; "

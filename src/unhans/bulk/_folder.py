@@ -156,16 +156,26 @@ def held(path: Path, kind: str, facts: Mapping[str, Any], part: int | None, usua
         except OSError as error:
             raise Conflict(f"Another process is writing to {path}. Nothing was changed; wait for it.") from error
         manifest = read_manifest(path)
-        wanted = {"kind": kind, "facts": dict(facts)}
+        wanted, fresh = {"kind": kind, "facts": dict(facts)}, manifest is None
         if manifest is None:
             manifest = _begun(path, wanted, part or usual)
         else:
             _check_same(path, manifest, wanted, part)
         for left in path.glob(".*.part"):  # of a process that died: we alone are here
             left.unlink()
-        yield Folder(path, manifest)
+        try:
+            yield Folder(path, manifest)
+        except BaseException:
+            if fresh and not files_of(path):  # what never began must not keep other work out
+                (path / MANIFEST).unlink()
+            raise
     finally:
         os.close(handle)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The parts that are there, in order."""
+    return sorted(path.glob("part-*.parquet"))
 
 
 def _begun(path: Path, wanted: Mapping[str, Any], part: int) -> dict[str, Any]:
