@@ -161,6 +161,16 @@ def test_other_data_is_refused_from_where_it_differs(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == before
 
 
+def test_rows_of_examples_that_are_gone_are_seen_also_after_a_gap(tmp_path: Path) -> None:
+    """Workers that are stopped leave later parts and not the next one."""
+    done = fill(tmp_path / "out", task_of("predictions"), examples(), part=4)
+    done.files[1].unlink()
+    before = contents(tmp_path / "out")
+    with pytest.raises(Conflict, match=r"more than the 4 examples.*Nothing was removed"):
+        fill(tmp_path / "out", task_of("predictions"), examples(4))
+    assert contents(tmp_path / "out") == before
+
+
 def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     task = task_of("predictions")
     fill(tmp_path / "out", task, examples(), part=4)
