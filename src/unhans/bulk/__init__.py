@@ -31,7 +31,7 @@ from unhans.counterfactuals import check_usable as check_flips
 from unhans.counterfactuals import counterfactual, find_flips, search_settings
 from unhans.crew import HERE, Crew, check_crew, crew
 from unhans.engines import Choice
-from unhans.errors import BadOption, Conflict, NotFound
+from unhans.errors import BadOption, Cancelled, Conflict, NotFound
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
 from unhans.scoring import How
@@ -122,10 +122,10 @@ def fill(
         ahead = list(islice(stream, PART))
         task, examples = settle(task, path, ahead, cancelled=cancelled), chain(ahead, stream)
     with held(path, task.kind, task.facts, part, PART) as kept:
-        missing = kept.missing(batches(examples, kept.size))
+        way = _Way(kept, total, progress, cancelled)
+        missing = kept.missing(batches(examples, kept.size), way.over)
         computed = 0
         if (first := next(missing, None)) is not None:  # or else nobody is sent for
-            way = _Way(kept, total, progress)
             with crew(on, workers) as hands:
                 how = How(way.inside, cancelled)
                 for _, made in hands.spread(_Parts(task.kind, task.work), chain([first], missing), how):
@@ -160,9 +160,17 @@ def settle(
 class _Way:
     """How far it is: parts that were there, parts that are finished, and where the one at hand is."""
 
-    def __init__(self, kept: Folder, total: int | None, progress: Progress | None) -> None:
-        self._kept, self._total, self._progress = kept, total, progress
+    def __init__(
+        self, kept: Folder, total: int | None, progress: Progress | None, cancelled: Callable[[], bool] | None
+    ) -> None:
+        self._kept, self._total, self._progress, self._cancelled = kept, total, progress, cancelled
         self._done = 0
+
+    def over(self) -> None:
+        """A part that was there has been read over: that alone may take long."""
+        if self._cancelled is not None and self._cancelled():
+            raise Cancelled(f"Stopped after {self._kept.examples:,} examples; what is finished is kept.")
+        self.inside(0, 1)
 
     def past(self, made: Made) -> None:
         self._done += made.examples

@@ -15,7 +15,7 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -98,8 +98,8 @@ class Folder:
         """Examples in a part."""
         return int(self.manifest["part"])
 
-    def missing(self, examples: Iterable[Sequence[Example]]) -> Iterator[Part]:
-        """The parts of the data that are not there yet; those that are must be of the same texts."""
+    def missing(self, examples: Iterable[Sequence[Example]], over: Callable[[], None]) -> Iterator[Part]:
+        """The parts of the data that are not there yet; those that are must be of the same texts, and `over` hears."""
         for number, some in enumerate(examples):
             part = Part(number, some)
             known, own = footer_of(self.file(number)), part.fingerprint
@@ -115,6 +115,7 @@ class Folder:
                 yield part
             else:
                 self.there += len(some)
+                over()
 
     def keep(self, made: Made) -> None:
         """Write a part, whole or not at all."""
