@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -232,6 +233,21 @@ def test_a_crew_that_there_cannot_be_is_refused_before_anything_is_read(tmp_path
     with pytest.raises(BadOption, match="workers are Ray's"):
         fill(tmp_path / "out", task, stream(), workers=2)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_disk_without_locks_is_not_taken_for_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(BadOption, match=r"cannot be locked .*\(No locks available\)"):
+        fill(tmp_path / "out", task_of("predictions"), examples())
+
+
+def test_a_folder_in_the_home_folder_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = fill("~/out", task_of("predictions"), examples())
+    assert list(reopen("~/out")) == list(done)
 
 
 def test_a_model_that_may_have_changed_is_not_gone_on_with(tmp_path: Path) -> None:

@@ -84,11 +84,12 @@ class Filled:
 
 def reopen(folder: str | Path) -> Filled:
     """A folder that `fill` wrote, or began to write."""
-    manifest = read_manifest(Path(folder))
+    path = Path(folder).expanduser()
+    manifest = read_manifest(path)
     if manifest is None:
         raise NotFound(f"{folder} is not a folder of parts: it has no manifest.json.")
     examples = manifest["data"]["examples"] if manifest["data"] else None
-    return Filled(Path(folder), manifest["kind"], manifest["facts"], examples)
+    return Filled(path, manifest["kind"], manifest["facts"], examples)
 
 
 def fill(

@@ -154,8 +154,13 @@ def held(path: Path, kind: str, facts: Mapping[str, Any], part: int | None, usua
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise Conflict(f"Another process is writing to {path}. Nothing was changed; wait for it.") from error
+        except OSError as error:  # network folders may have no locks
+            raise BadOption(
+                f"{path} cannot be locked against other processes ({error.strerror}). Nothing was changed; choose a "
+                "folder on another disk."
+            ) from error
         manifest = read_manifest(path)
         wanted, fresh = {"kind": kind, "facts": dict(facts)}, manifest is None
         if manifest is None:
