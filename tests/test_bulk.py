@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -13,11 +14,12 @@ import pytest
 
 import tiny
 from unhans.attributions import attribute
+from unhans.black_boxes import PredictFunction
 from unhans.bulk import Filled, Task, explaining, fill, flipping, predicting, reopen
 from unhans.bulk._tables import KINDS
 from unhans.counterfactuals import find_flips
 from unhans.data import iter_examples
-from unhans.errors import BadData, BadOption, Cancelled, Conflict, NotFound
+from unhans.errors import BadData, BadOption, Cancelled, Conflict, NotFound, UnhansError
 from unhans.types import Example
 
 WEIGHTS = {"good": 2.0, "fine": 1.0, "bad": -2.0, "dull": -1.0}
@@ -112,10 +114,20 @@ def test_after_a_stop_only_what_is_missing_is_done(tmp_path: Path) -> None:
     seen: list[int] = []
     done = fill(tmp_path / "out", task_of("attributions"), examples(), progress=lambda n, _: seen.append(n))
     assert done.computed == 7
-    assert seen[0] > 4
+    assert seen[0] == 4
     assert seen == sorted(seen)
     assert seen[-1] == 11
     assert contents(tmp_path / "out") == contents(whole.folder)
+
+
+def test_reading_over_what_is_there_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+    fill(tmp_path / "out", task_of("predictions"), examples(), part=4)
+    before, seen = contents(tmp_path / "out"), list[tuple[int, int | None]]()
+    fill(tmp_path / "out", task_of("predictions"), examples(), total=11, progress=lambda *at: seen.append(at))
+    assert seen == [(4, 11), (8, 11), (11, 11), (11, 11)]
+    with pytest.raises(Cancelled, match=r"Stopped after 4 examples.*kept"):
+        fill(tmp_path / "out", task_of("predictions"), examples(), cancelled=lambda: True)
+    assert contents(tmp_path / "out") == before
 
 
 def test_what_a_killed_process_left_is_made_good(tmp_path: Path) -> None:
@@ -160,6 +172,16 @@ def test_other_data_is_refused_from_where_it_differs(tmp_path: Path) -> None:
     assert contents(tmp_path / "out") == before
 
 
+def test_rows_of_examples_that_are_gone_are_seen_also_after_a_gap(tmp_path: Path) -> None:
+    """Workers that are stopped leave later parts and not the next one."""
+    done = fill(tmp_path / "out", task_of("predictions"), examples(), part=4)
+    done.files[1].unlink()
+    before = contents(tmp_path / "out")
+    with pytest.raises(Conflict, match=r"more than the 4 examples.*Nothing was removed"):
+        fill(tmp_path / "out", task_of("predictions"), examples(4))
+    assert contents(tmp_path / "out") == before
+
+
 def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
     task = task_of("predictions")
     fill(tmp_path / "out", task, examples(), part=4)
@@ -181,6 +203,51 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
         fill(tmp_path / "out", task, examples())
     with pytest.raises(BadData, match="no examples"):
         fill(tmp_path / "none", task, [])
+
+
+def failing(texts: list[str]) -> list[list[float]]:
+    raise RuntimeError("no answer")
+
+
+@pytest.mark.parametrize("how", ["no examples", "no such crew", "the model fails", "stopped"])
+def test_what_never_began_keeps_no_other_work_out(how: str, tmp_path: Path) -> None:
+    broken = predicting(PredictFunction(failing, ["negative", "positive"], "broken"))
+    with pytest.raises(UnhansError):
+        fill(
+            tmp_path / "out",
+            broken if how == "the model fails" else task_of("predictions"),
+            [] if how == "no examples" else examples(),
+            workers=2 if how == "no such crew" else None,
+            cancelled=lambda: how == "stopped",
+        )
+    assert not list(tmp_path.glob("out/*"))
+    assert fill(tmp_path / "out", task_of("attributions"), examples()).examples == 11
+
+
+def test_a_crew_that_there_cannot_be_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    def stream() -> Iterator[Example]:
+        raise AssertionError("it was read")
+        yield
+
+    task = explaining(tiny.transformer(), method="lime", engine="autocast")
+    with pytest.raises(BadOption, match="workers are Ray's"):
+        fill(tmp_path / "out", task, stream(), workers=2)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_disk_without_locks_is_not_taken_for_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(BadOption, match=r"cannot be locked .*\(No locks available\)"):
+        fill(tmp_path / "out", task_of("predictions"), examples())
+
+
+def test_a_folder_in_the_home_folder_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = fill("~/out", task_of("predictions"), examples())
+    assert list(reopen("~/out")) == list(done)
 
 
 def test_a_model_that_may_have_changed_is_not_gone_on_with(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import logging
 import pickle
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ import tiny
 from unhans.attributions import attribute, choose_engine
 from unhans.bulk import explaining, fill, reopen, settle
 from unhans.cli import main
-from unhans.engines import ENGINES, LEAST, TRIED, Choice, open_engine
-from unhans.errors import BadOption, Conflict, UnhansError, Unsupported
+from unhans.engines import ENGINES, LEAST, TRIED, Choice, choose, open_engine
+from unhans.errors import BadOption, Conflict, ModelFailed, UnhansError, Unsupported
 from unhans.model import TransformerClassifier
 from unhans.project import Project
 from unhans.scoring import ScoreCache, Tally
 from unhans.text import Hole, Words
-from unhans.types import Attribution, Example, Terms, from_json
+from unhans.types import Attribution, Example, Recipe, Terms, from_json
 
 TEXTS: list[Any] = [*tiny.SENTENCES, "good", ("The soup was cold", "It was warm."), "", "soup " * 100]
 EXAMPLES = [Example(str(n), text) for n, text in enumerate(tiny.SENTENCES)]
@@ -268,12 +269,87 @@ def test_the_label_that_is_explained_is_the_models_own() -> None:
     assert labels != choice.engine.predict(EXAMPLES).labels  # type: ignore[union-attr] # it was given
 
 
-def test_where_nothing_can_be_compared_fp32_answers() -> None:
+def test_where_too_little_can_be_compared_fp32_answers() -> None:
     (one,) = attribute(tiny.transformer(), ["good"], engine="onnx", **LIME)
-    assert one.terms.engine == "onnx was not compared with fp32, and fp32 answers."
+    assert one.terms.engine == "Answers are fp32's: the examples have too few words to compare onnx with fp32 by."
     (whole,) = attribute(tiny.transformer(), ["The soup was cold."], units="sentence", engine="onnx", **LIME)
-    assert whole.terms.engine == one.terms.engine
+    assert whole.terms.engine == one.terms.engine.replace("words", "sentences")
     assert attribute(tiny.transformer(), [], engine="onnx", **LIME) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "compared"),
+    [
+        ([2], 0),  # in order by chance every other time
+        ([2] * 5, 0),
+        ([2] * 6, 6),
+        ([3], 0),
+        ([4], 1),
+        ([1] * 20 + [4] * TRIED + [2] * 20, TRIED),
+    ],
+)
+def test_texts_are_drawn_and_counted_by_the_units_that_get_the_scores(sizes: list[int], compared: int) -> None:
+    some = [Example(str(n), " ".join(["The soup was cold."] * size)) for n, size in enumerate(sizes)]
+    drawn: list[int] = []
+
+    def explain(_: Choice | None, these: Sequence[Example]) -> list[Attribution]:
+        made = [Words(one, units="sentence") for one in these]
+        drawn.extend(map(len, made))
+        return [
+            Attribution(
+                "1", "a", words.strings, words.spans, tuple(map(float, range(len(words)))), Recipe("f", "n"), "r"
+            )
+            for words in made
+        ]
+
+    choice = choose(tiny.transformer(), "autocast", some, explain, "sentence")
+    assert (choice.examples, choice.engine is not None) == (compared, compared > 0)
+    assert ("too few sentences" in str(choice)) == (not compared)
+    assert set(drawn) == {max(sizes)}
+
+
+def test_lines_without_an_order_are_no_evidence() -> None:
+    """A model that says the same of everything: fp32 and engine agree, and that shows nothing."""
+    classifier = tiny.transformer()
+    with torch.no_grad():
+        classifier.model.classifier.weight.zero_()
+    (said,) = {one.terms.engine for one in attribute(classifier, EXAMPLES, engine="autocast")}
+    assert said == "Answers are fp32's: the examples have too few words to compare autocast with fp32 by."
+
+
+def overflow(self: Any, questions: Any) -> Any:
+    """What half precision says where numbers are too large for it."""
+    return np.full((len(questions), len(self.labels)), np.nan, np.float32)
+
+
+def test_an_engine_that_fails_its_trial_leaves_the_answers_to_fp32_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    classifier = tiny.transformer()
+    plain = attribute(classifier, EXAMPLES, **LIME)
+    monkeypatch.setattr(ENGINES["autocast"], "answer", overflow)
+    asked = attribute(classifier, EXAMPLES, engine="autocast", **LIME)
+    assert [one.scores for one in asked] == [one.scores for one in plain]
+    (said,) = {one.terms.engine for one in asked}
+    assert said.startswith("Answers are fp32's: autocast failed where fp32 did not. The model answered with values")
+    task = explaining(classifier, engine="autocast", **LIME)
+    for computed in (12, 0):  # whoever goes on is told the same
+        done = fill(tmp_path / "out", task, EXAMPLES)
+        assert (done.computed, {one.terms.engine for one in done}) == (computed, {said})
+
+
+def test_a_failure_of_fp32_is_the_models_own_also_where_an_engine_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TransformerClassifier, "answer", overflow)
+    with pytest.raises(ModelFailed, match=r"^The model answered with values that are not numbers"):
+        attribute(tiny.transformer(), EXAMPLES, engine="autocast", **LIME)
+
+
+def test_an_engine_that_fails_after_its_trial_names_itself_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = tiny.transformer()
+    choice = choose_engine(classifier, EXAMPLES, "autocast", **LIME)
+    monkeypatch.setattr(ENGINES["autocast"], "answer", overflow)
+    with pytest.raises(ModelFailed, match=r"The engine autocast failed: .*not numbers.*leave the engine out"):
+        attribute(classifier, EXAMPLES, engine=choice, **LIME)
 
 
 def test_words_beyond_the_limit_do_not_count() -> None:

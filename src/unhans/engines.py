@@ -16,32 +16,34 @@ from __future__ import annotations
 import logging
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import import_module
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from unhans.black_boxes import OnnxGraph, padded_cells, row_batches
-from unhans.errors import BadOption, Unsupported
+from unhans.errors import BadOption, ModelFailed, Unsupported
 from unhans.model import Classifier, TransformerClassifier
 from unhans.packing import MAX_PADDING
-from unhans.ranks import spearman
+from unhans.ranks import Values, spearman
 from unhans.scoring import Answers, Question
-from unhans.text import Text, Variant, Words, as_variant
+from unhans.text import Text, Unit, Variant, Words, as_variant
 from unhans.tokens import Row
 from unhans.types import Attribution, Example, Span
 
 LEAST = 0.95  # mean Spearman to fp32 below which an engine is not used
 TRIED = 8  # examples that decide it
+_PAIRS = 6  # of words that must be in order: four words have them, and come to it by chance once in 24 times
+_LOOKED = 1000  # examples among which those are sought
 _TOLERANCE = 1e-4  # of an exported model's logits
 _LONG = 200  # words: a length that no other probe has, and no model need be slow with
 _PROBES: tuple[Text, ...] = ("Good.", ("The soup was cold, and dear.", "It was warm."), "a b c d " * (_LONG // 4))
@@ -63,6 +65,15 @@ class Engine(Classifier):
         self.of, self.labels = of, of.labels
         told = f"{of.revision} {self.name} {by}"  # answers of engines must never be taken for the model's
         self.revision = blake2b(told.encode(), digest_size=8).hexdigest()
+
+    def log_probs(self, texts: Iterable[Text], **how: Any) -> NDArray[np.float64]:
+        """Log-probabilities; who gets none must know that the engine failed, and not the model."""
+        try:
+            return super().log_probs(texts, **how)
+        except ModelFailed as error:
+            raise ModelFailed(
+                f"The engine {self.name} failed: {error} fp32 may well answer: leave the engine out (--engine)."
+            ) from error
 
     def questions(self, variants: Sequence[Variant]) -> Sequence[Row]:
         """Token rows, the model's own."""
@@ -306,6 +317,7 @@ class Choice:
     engine: Engine | None  # None: fp32
     spearman: float | None = None  # mean over the examples; None if they were not compared
     examples: int = 0
+    reason: str = ""  # why fp32 answers, where it is not the order of words
 
     @classmethod
     def again(cls, classifier: Classifier, name: str, facts: Mapping[str, Any] | None) -> Choice:
@@ -313,19 +325,21 @@ class Choice:
         if facts is None or facts["name"] != name:
             return cls(name, None)
         engine = open_engine(classifier, name) if facts["used"] else None
-        return cls(name, engine, facts["spearman"], facts["examples"])
+        return cls(name, engine, facts["spearman"], facts["examples"], facts.get("reason", ""))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """In plain JSON, without the engine itself."""
+        """In plain JSON, without the engine itself; with a reason only where there is one, as folders had it before."""
         return {
             "name": self.name,
             "used": self.engine is not None,
             "spearman": self.spearman,
             "examples": self.examples,
-        }
+        } | ({"reason": self.reason} if self.reason else {})
 
     def __str__(self) -> str:
+        if self.reason:
+            return f"Answers are fp32's: {self.reason}"
         if self.spearman is None:
             return f"{self.name} was not compared with fp32, and {'answers' if self.engine else 'fp32 answers'}."
         on = f"{self.examples} example{'' if self.examples == 1 else 's'}"
@@ -338,25 +352,38 @@ class Choice:
 Explain = Callable[[Choice | None, Sequence[Example]], Sequence[Attribution]]
 
 
-def choose(classifier: Classifier, name: str, examples: Sequence[Example], explain: Explain) -> Choice:
-    """Explain some of the examples with fp32 and with the engine, and compare the order of their words."""
+def choose(
+    classifier: Classifier, name: str, examples: Sequence[Example], explain: Explain, units: Unit = "word"
+) -> Choice:
+    """Explain some of the examples with fp32 and with the engine, and compare the order of their words (or units)."""
     engine = open_engine(classifier, name)
-    some = _drawn(examples)
-    pairs = zip(explain(None, some), explain(Choice(name, engine), some), strict=True)
-    found = [value for exact, other in pairs if (value := _alike(exact, other)) is not None]
-    if not found:
-        return Choice(name, None)
-    mean = round(float(np.mean(found)), 4)
-    return Choice(name, engine if mean >= LEAST else None, mean, len(found))
+    some = _drawn(examples, units)
+    exact = explain(None, some)
+    try:
+        others = explain(Choice(name, engine), some)
+    except ModelFailed as error:  # fp32 has just answered the same questions, so it is not the model's failure
+        return Choice(name, None, reason=f"{name} failed where fp32 did not. {error.__cause__ or error}")
+    lines = [line for pair in zip(exact, others, strict=True) if (line := _lines(*pair)) is not None]
+    if sum(len(one) * (len(one) - 1) // 2 for one, _ in lines) < _PAIRS:
+        return Choice(name, None, reason=f"the examples have too few {units}s to compare {name} with fp32 by.")
+    mean = round(float(np.mean([spearman(*line) for line in lines])), 4)
+    return Choice(name, engine if mean >= LEAST else None, mean, len(lines))
 
 
-def _drawn(examples: Sequence[Example]) -> list[Example]:
-    """A few that have words to put in order, the same ones every time."""
-    order = np.random.default_rng(0).permutation(len(examples))
-    return list(islice((examples[n] for n in order if len(Words(examples[n])) > 1), TRIED))
+def _drawn(examples: Sequence[Example], units: Unit) -> list[Example]:
+    """A few that have units to put in order, the same ones every time; those of two only where there are no others."""
+    order = np.random.default_rng(0).permutation(len(examples))[:_LOOKED]
+    several, two = list[Example](), list[Example]()
+    for example in (examples[n] for n in order):
+        if (size := len(Words(example, units=units))) > 1:
+            (several if size > 2 else two).append(example)
+        if len(several) == TRIED:
+            break
+    return [*several, *two][:TRIED]
 
 
-def _alike(exact: Attribution, other: Attribution) -> float | None:
-    """Spearman of the scores of what was read; None where that is too little to have an order."""
+def _lines(exact: Attribution, other: Attribution) -> tuple[Values, Values] | None:
+    """The scores of what was read; None where that is too little to have an order, or neither of them has one."""
     read = [n for n in range(len(exact.words)) if n not in set(exact.unread)]
-    return spearman(np.array(exact.scores)[read], np.array(other.scores)[read]) if len(read) > 1 else None
+    lines = np.array(exact.scores)[read], np.array(other.scores)[read]
+    return lines if len(read) > 1 and any(np.ptp(line) > 0 for line in lines) else None

@@ -135,7 +135,7 @@ def choose_engine(
     def explain(by: Choice | None, some: Sequence[Example]) -> Attributions:
         return attribute(classifier, some, engine=by, method=method, **asked)
 
-    return choose(classifier, engine, examples, explain)
+    return choose(classifier, engine, examples, explain, asked.get("units", "word"))
 
 
 def check_usable(classifier: Classifier, entry: Entry, *, engine: str | Choice | None = None, **given: Any) -> None:

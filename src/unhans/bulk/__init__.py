@@ -25,13 +25,13 @@ import pyarrow.parquet as pq
 
 from unhans.attributions import attribute, attribution, choose_engine, terms_of
 from unhans.attributions import check_usable as check_attributions
-from unhans.bulk._folder import Folder, Made, Part, held, made_of, read_manifest
+from unhans.bulk._folder import Folder, Made, Part, files_of, held, made_of, read_manifest
 from unhans.bulk._tables import KINDS
 from unhans.counterfactuals import check_usable as check_flips
 from unhans.counterfactuals import counterfactual, find_flips, search_settings
-from unhans.crew import HERE, Crew, crew
+from unhans.crew import HERE, Crew, check_crew, crew
 from unhans.engines import Choice
-from unhans.errors import BadOption, Conflict, NotFound
+from unhans.errors import BadOption, Cancelled, Conflict, NotFound
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
 from unhans.scoring import How
@@ -69,7 +69,7 @@ class Filled:
     @property
     def files(self) -> list[Path]:
         """The parts that are there, in order; pyarrow, pandas, Polars and DuckDB read them."""
-        return sorted(self.folder.glob("part-*.parquet"))
+        return files_of(self.folder)
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows of one part after the other."""
@@ -84,11 +84,12 @@ class Filled:
 
 def reopen(folder: str | Path) -> Filled:
     """A folder that `fill` wrote, or began to write."""
-    manifest = read_manifest(Path(folder))
+    path = Path(folder).expanduser()
+    manifest = read_manifest(path)
     if manifest is None:
         raise NotFound(f"{folder} is not a folder of parts: it has no manifest.json.")
     examples = manifest["data"]["examples"] if manifest["data"] else None
-    return Filled(Path(folder), manifest["kind"], manifest["facts"], examples)
+    return Filled(path, manifest["kind"], manifest["facts"], examples)
 
 
 def fill(
@@ -110,6 +111,8 @@ def fill(
     takes. `progress` hears the examples done and the `total`, if it is known. After a stop, what is written counts.
     """
     path = Path(folder).expanduser()
+    if isinstance(on, str):
+        check_crew(on, workers)
     if not task.lasting and read_manifest(path) is not None:
         raise Conflict(
             f"{path} was begun before, and whether the model is still the same cannot be told. Nothing was changed; "
@@ -120,10 +123,10 @@ def fill(
         ahead = list(islice(stream, PART))
         task, examples = settle(task, path, ahead, cancelled=cancelled), chain(ahead, stream)
     with held(path, task.kind, task.facts, part, PART) as kept:
-        missing = kept.missing(batches(examples, kept.size))
+        way = _Way(kept, total, progress, cancelled)
+        missing = kept.missing(batches(examples, kept.size), way.over)
         computed = 0
         if (first := next(missing, None)) is not None:  # or else nobody is sent for
-            way = _Way(kept, total, progress)
             with crew(on, workers) as hands:
                 how = How(way.inside, cancelled)
                 for _, made in hands.spread(_Parts(task.kind, task.work), chain([first], missing), how):
@@ -158,9 +161,17 @@ def settle(
 class _Way:
     """How far it is: parts that were there, parts that are finished, and where the one at hand is."""
 
-    def __init__(self, kept: Folder, total: int | None, progress: Progress | None) -> None:
-        self._kept, self._total, self._progress = kept, total, progress
+    def __init__(
+        self, kept: Folder, total: int | None, progress: Progress | None, cancelled: Callable[[], bool] | None
+    ) -> None:
+        self._kept, self._total, self._progress, self._cancelled = kept, total, progress, cancelled
         self._done = 0
+
+    def over(self) -> None:
+        """A part that was there has been read over: that alone may take long."""
+        if self._cancelled is not None and self._cancelled():
+            raise Cancelled(f"Stopped after {self._kept.examples:,} examples; what is finished is kept.")
+        self.inside(0, 1)
 
     def past(self, made: Made) -> None:
         self._done += made.examples

@@ -15,7 +15,7 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -98,8 +98,8 @@ class Folder:
         """Examples in a part."""
         return int(self.manifest["part"])
 
-    def missing(self, examples: Iterable[Sequence[Example]]) -> Iterator[Part]:
-        """The parts of the data that are not there yet; those that are must be of the same texts."""
+    def missing(self, examples: Iterable[Sequence[Example]], over: Callable[[], None]) -> Iterator[Part]:
+        """The parts of the data that are not there yet; those that are must be of the same texts, and `over` hears."""
         for number, some in enumerate(examples):
             part = Part(number, some)
             known, own = footer_of(self.file(number)), part.fingerprint
@@ -115,6 +115,7 @@ class Folder:
                 yield part
             else:
                 self.there += len(some)
+                over()
 
     def keep(self, made: Made) -> None:
         """Write a part, whole or not at all."""
@@ -129,7 +130,7 @@ class Folder:
         """Say that all of the data is there."""
         if not self.examples:
             raise BadData("There are no examples, so there are no rows either.")
-        if self.file(self.parts).exists():
+        if len(files_of(self.path)) > self.parts:  # any later one: those who worked need not have stopped in order
             raise Conflict(
                 f"{self.path} holds rows of more than the {self.examples:,} examples that the data has now. Nothing "
                 "was removed; bring the data back, or choose a new folder."
@@ -153,19 +154,34 @@ def held(path: Path, kind: str, facts: Mapping[str, Any], part: int | None, usua
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise Conflict(f"Another process is writing to {path}. Nothing was changed; wait for it.") from error
+        except OSError as error:  # network folders may have no locks
+            raise BadOption(
+                f"{path} cannot be locked against other processes ({error.strerror}). Nothing was changed; choose a "
+                "folder on another disk."
+            ) from error
         manifest = read_manifest(path)
-        wanted = {"kind": kind, "facts": dict(facts)}
+        wanted, fresh = {"kind": kind, "facts": dict(facts)}, manifest is None
         if manifest is None:
             manifest = _begun(path, wanted, part or usual)
         else:
             _check_same(path, manifest, wanted, part)
         for left in path.glob(".*.part"):  # of a process that died: we alone are here
             left.unlink()
-        yield Folder(path, manifest)
+        try:
+            yield Folder(path, manifest)
+        except BaseException:
+            if fresh and not files_of(path):  # what never began must not keep other work out
+                (path / MANIFEST).unlink()
+            raise
     finally:
         os.close(handle)
+
+
+def files_of(path: Path) -> list[Path]:
+    """The parts that are there, in order."""
+    return sorted(path.glob("part-*.parquet"))
 
 
 def _begun(path: Path, wanted: Mapping[str, Any], part: int) -> dict[str, Any]:

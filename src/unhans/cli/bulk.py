@@ -64,6 +64,7 @@ class _Stream:
     typed: bool
     total: int
     read: Callable[[], Iterable[Example]]
+    crew: tuple[str, int | None]  # who works, and how many
 
     def background(self, method: str, seed: int) -> list[Example]:
         """Examples to compare with, the same that would be drawn if all were in memory."""
@@ -118,13 +119,16 @@ def predict(asked: Asked, source: dict[str, Any]) -> None:
 
 def _stream(asked: Asked, source: dict[str, Any]) -> _Stream:
     """Model and examples as the options of `_source_options` say; the examples are counted, and not held."""
+    from unhans.crew import check_crew
     from unhans.data import SetAside, iter_examples
 
     project, classifier, given, columns = _opened(**source)
+    who = crew_of(asked.place, asked.workers, project)
+    check_crew(*who)  # before all data is read for nothing
     if given is None:
         assert project is not None  # `_opened` has made sure
         held = project.examples[: asked.examples]
-        return _Stream(project, classifier, False, len(held), lambda: held)
+        return _Stream(project, classifier, False, len(held), lambda: held, who)
 
     def read(tell: Callable[[SetAside], None] | None = None) -> Iterable[Example]:
         return iter_examples(given, **_named(columns), limit=asked.examples, set_aside=tell)
@@ -138,7 +142,7 @@ def _stream(asked: Asked, source: dict[str, Any]) -> _Stream:
     if aside:
         reasons = ", ".join(f"{_plain(reason)} ({n:,})" for reason, n in aside.most_common(5))
         click.echo(f"{aside.total():,} rows are set aside: {reasons}.", err=True)
-    return _Stream(project, classifier, bool(source["texts"]), total, read)
+    return _Stream(project, classifier, bool(source["texts"]), total, read, who)
 
 
 def _fill(asked: Asked, on: _Stream, task: Task, title: str) -> None:
@@ -146,7 +150,7 @@ def _fill(asked: Asked, on: _Stream, task: Task, title: str) -> None:
     from unhans.bulk import fill
 
     assert asked.out is not None  # that is how we came here
-    place, workers = crew_of(asked.place, asked.workers, on.project)
+    place, workers = on.crew
     with _bar(title) as progress:
         done = fill(
             asked.out,
