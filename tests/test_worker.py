@@ -110,7 +110,7 @@ def opened(tmp_path: Path, kind: str) -> Iterator[Office]:
 @pytest.fixture(scope="module")
 def manned(tmp_path_factory) -> Iterator[Office]:
     """An office with a worker that all tests share which do it no harm."""
-    with opened(tmp_path_factory.mktemp("office"), "sqlite") as office, office.worker(memory_bytes=2 * 10**9):
+    with opened(tmp_path_factory.mktemp("office"), "sqlite") as office, office.worker(memory_bytes=4 * 10**9):
         yield office
 
 
@@ -151,7 +151,7 @@ def test_a_job_has_no_tokens_is_nice_and_limited(manned):
         "first environ": True,  # as the test started the worker; the supervisor does not pass it on at all
         "nice": 19,
         "leads its session": True,
-        "memory": 2 * 10**9,
+        "memory": 4 * 10**9,
         "cpu": 24 * 3600,
         "core": 0,
         "root": str(manned.root),
@@ -233,8 +233,8 @@ def test_a_job_that_does_not_listen_is_killed_when_cancelled(manned):
 
 
 def test_memory_that_runs_out_is_tried_once_more_with_half_the_batch(manned):
-    job = manned.ended(manned.add("greedy", batch_size=16, bytes=15 * 10**7))
-    assert (job.state, job.tries, job.result) == ("done", 2, 12 * 10**8)
+    job = manned.ended(manned.add("greedy", batch_size=16, bytes=3 * 10**8))
+    assert (job.state, job.tries, job.result) == ("done", 2, 24 * 10**8), job.message
     assert job.options["batch_size"] == 8
 
 
