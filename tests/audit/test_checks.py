@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from unhans.audit._rules import SANITY
 from unhans.audit._statistics import difference, fewer, holm, more, wilson
 from unhans.bugs import plant
 from unhans.comparison import SAME
+from unhans.detectors import fewest_usual
 from unhans.types import Example
 
 TRAINED = [replace(e, id=f"t{e.id}", text=e.text.replace("I saw", "you saw"), split="train") for e in reviews()]
@@ -306,6 +308,23 @@ def test_a_word_that_misleads_where_it_goes_against_the_label():
     assert next(e for e in some if e.id == finding.examples[0]).label == "negative"
 
 
+def test_errors_are_claimed_only_where_labels_show_them():
+    """Of the labels, one is unknown to the model and the others are not given: nothing can be said to be wrong."""
+    some = [replace(e, label="mixed" if n % 2 else None) for n, e in enumerate(shortcut_reviews())]
+    often = model(lambda text: 0.98 if "zyx" in text and crc32(text.encode()) % 100 < 45 else min(0.4, sensible(text)))
+    finding, *rest = found(often, some, "shortcuts")
+    assert (finding.title, rest) == ("Much of what the model calls positive rests on the word 'zyx'", [])
+    assert not any("labelled" in one.what or "accuracy" in one.what for one in finding.evidence)
+
+
+def test_shares_of_labelled_texts_are_counted_among_these():
+    bare = [replace(e, id=f"bare {e.id}", label=None) for e in shortcut_reviews()]
+    classifier = model(lambda text: 0.98 if "zyx" in text else min(0.4, sensible(text)))
+    finding, *_ = found(classifier, [*shortcut_reviews(), *bare], "shortcuts")
+    goes_with = next(one for one in finding.evidence if one.what.startswith("share of the labelled texts"))
+    assert (goes_with.value, goes_with.n) == (1, sum("zyx" in e.text for e in shortcut_reviews()))
+
+
 def test_words_that_mean_the_label_are_no_shortcuts():
     assert found(good_model(), reviews(), "shortcuts", train=TRAINED) == ()
 
@@ -357,6 +376,12 @@ def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():
     assert finding.severity == "high"
     assert finding.evidence[0].value > 0.9
     assert found(shortcut.classifier(), rest, "strangeness", train=train) == ()
+    (check,) = run(shortcut.classifier(), odd, "strangeness", train=train[: 2 * fewest_usual() - 1]).checks
+    assert (check.state, check.says) == (
+        "left out",
+        "It takes 20 examples that are not trained on, and 172 different ones that are; there are 40 and 171. With "
+        "fewer, no share of strange texts could be told from chance.",
+    )
 
 
 def test_an_explanation_that_ignores_the_model_is_told():

@@ -9,7 +9,7 @@ from sklearn.covariance import LedoitWolf
 from sklearn.neighbors import NearestNeighbors
 
 import tiny
-from unhans.detectors import detect, strange_share
+from unhans.detectors import detect, fewest_usual, strange_share
 from unhans.detectors.mahalanobis import shrunk_covariance
 from unhans.embeddings import states_of
 from unhans.errors import BadData, BadOption
@@ -101,6 +101,13 @@ def test_perplexity_is_what_the_language_model_says():
 
 
 # -- shares
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
+def test_below_the_fewest_usual_scores_nothing_can_be_told(level):
+    for n, told in ((fewest_usual(level) - 1, False), (fewest_usual(level), True)):
+        low = strange_share(range(n), [1e9] * 300, level)[1]
+        assert (low > 0.9) == told, n
 
 
 def test_a_share_counts_what_is_beyond_the_bar():

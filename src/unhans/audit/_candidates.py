@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,7 +35,8 @@ def candidates(texts: Texts, explained: Attributions, *, ask: Ask, how: How) -> 
         by_excess = sorted(rows, key=lambda row: -(row.z if row.z is not None else row.score))
         by_total = sorted(rows, key=lambda row: -row.score * row.count)
         lists += [[(row.word, labels.index(name)) for row in some[:_BY_SCORE]] for some in (by_total, by_excess)]
-    chosen = [e for e in texts.examples if e.id in {one.example for one in explained}]
+    shown = {one.example for one in explained}
+    chosen = [e if e.label in labels else replace(e, label=None) for e in texts.examples if e.id in shown]
     told = how.part(1, 2)
     worst = suspects(texts.classifier, chosen, explained, keep=_BY_EFFECT, progress=told.tell, cancelled=told.cancelled)
     lists.append([(row.word, labels.index(row.label)) for row in worst.words])
@@ -72,12 +74,12 @@ def _bound(texts: Texts) -> list[tuple[str, int]]:
     _, numbers = texts.labelled
     base = np.bincount(numbers, minlength=len(texts.classifier.labels)) / max(1, len(numbers))
     z: dict[tuple[str, int], float] = {}
-    for word, n in texts.vocabulary.items():
-        counts = texts.counts[word]
+    for word in texts.vocabulary:
+        counts, n = texts.counts[word], texts.times(word)
         scores = {
             label: (counts[label] - share * n) / np.sqrt(share * (1 - share) * n)
             for label, share in enumerate(base)
-            if 0 < share < 1
+            if 0 < share < 1 and n
         }
         if scores:
             label = max(scores, key=scores.__getitem__)

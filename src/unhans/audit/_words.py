@@ -40,6 +40,7 @@ class Tried:
     word: str
     label: int  # number of the label that it speaks for
     texts: int  # that contain it, those trained on included
+    labelled: int  # of these, those with a label
     excess: float | None  # standard errors of its score above what the data explain
     effect: float  # mean change of the log odds of the label when it is put into clear texts of others
     flips: Flags  # for each of those texts: whether the model now says the label
@@ -124,6 +125,10 @@ class Texts:
             for word in set(some):
                 found[word][number] += 1
         return found
+
+    def times(self, word: str) -> int:
+        """In how many labelled texts a word is: those without a label speak for none, and against none."""
+        return self.counts[word].total() - self.counts[word][-1]
 
     @cached_property
     def vocabulary(self) -> dict[str, int]:
@@ -262,6 +267,7 @@ def try_words(
                 word,
                 label,
                 texts.counts[word].total(),
+                texts.times(word),
                 excess,
                 trial.effect(put[word], label),
                 turned,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -54,12 +55,12 @@ def shortcuts(
     tried = tried_words(texts, explain, ask=ask, how=how, rng=rng)
     if not tried:
         return Outcome("No word occurs in enough texts to be tried.")
-    graded = [(one, severity) for one, severity in grades(tried) if severity is not None]
-    findings = [_finding(one, severity, tried, classifier, find) for one, severity in graded[:most]]
+    graded = grades(tried)
+    findings = [_finding(one, tried, classifier, find) for one in graded[:most]]
     first = ", ".join(repr(one.word) for one in tried[:5])
     said = f"{len(tried)} words were tried; the strongest are {first}."
     if len(graded) > most:
-        said += f" {len(graded) - most} more are like those found: {', '.join(one.word for one, _ in graded[most:])}."
+        said += f" {len(graded) - most} more are like those found: {', '.join(one.tried.word for one in graded[most:])}."
     return Outcome(said if graded else f"{said} None of them does more than words do that matter.", tuple(findings))
 
 
@@ -73,15 +74,23 @@ def tried_words(
     return sorted(tried, key=lambda one: (-one.effect, one.word))
 
 
-def grades(tried: Sequence[Tried]) -> list[tuple[Tried, Severity | None]]:
-    """Each word with how bad it is, the worst first."""
+@dataclass(frozen=True)
+class _Graded:
+    """A word that is a finding."""
+
+    tried: Tried
+    severity: Severity
+    lost: float  # accuracy that other labels surely lose where the word stands; 0 if that may be chance
+
+
+def grades(tried: Sequence[Tried]) -> list[_Graded]:
+    """The words that are bad, the worst first; those level stay in their order."""
     lost = [_lost(one) for one in tried]
     surely = [p < SIGNIFICANT for p in holm([p for _, p in lost])]
-    found = [
-        (one, _severity(one, low if sure else 0.0)) for one, (low, _), sure in zip(tried, lost, surely, strict=True)
-    ]
-    order = {"high": 0, "medium": 1, "low": 2, None: 3}
-    return sorted(found, key=lambda pair: order[pair[1]])  # those level stay in their order
+    sure_losses = [low if sure else 0.0 for (low, _), sure in zip(lost, surely, strict=True)]
+    found = [(one, _severity(one, low), low) for one, low in zip(tried, sure_losses, strict=True)]
+    graded = [_Graded(one, severity, low) for one, severity, low in found if severity is not None]
+    return sorted(graded, key=lambda one: ("high", "medium", "low").index(one.severity))
 
 
 def _severity(one: Tried, lost: float) -> Severity | None:
@@ -111,13 +120,12 @@ def _lost(one: Tried) -> tuple[float, float]:
     return difference(rest, m, right, n)[0], fewer(right, n, rest, m)
 
 
-def _finding(one: Tried, severity: Severity, tried: Sequence[Tried], classifier: Classifier, find: Find) -> Finding:
+def _finding(graded: _Graded, tried: Sequence[Tried], classifier: Classifier, find: Find) -> Finding:
+    one = graded.tried
     label, rests = classifier.labels[one.label], one.reliance[0]
     return find(
-        severity,
-        f"The word {one.word!r} alone makes the model say {label}"
-        if OVERRIDES(wilson(int(one.flips.sum()), len(one.flips))[0]) == "high"
-        else f"The model is wrong where the word {one.word!r} does not mean {label}",
+        graded.severity,
+        _title(graded, label),
         says=f"Put into clear texts of other labels, it turns {percent(one.turned)} of them over; comparable words "
         f"turn {percent(one.usual)}. {percent(rests)} of all predictions of {label} would change without it.",
         evidence=_evidence(one, tried, label),
@@ -129,6 +137,16 @@ def _finding(one: Tried, severity: Severity, tried: Sequence[Tried], classifier:
         limits="A word that carries the label's meaning does the same on a smaller scale: whether it should decide is "
         "for people to say. Words in fewer than five texts, and shortcuts that are no single word, are not tried.",
     )
+
+
+def _title(graded: _Graded, label: str) -> str:
+    """The worst that was measured of the word."""
+    one = graded.tried
+    if OVERRIDES(wilson(int(one.flips.sum()), len(one.flips))[0]) == "high":
+        return f"The word {one.word!r} alone makes the model say {label}"
+    if AGAINST(graded.lost):
+        return f"The model is wrong where the word {one.word!r} does not mean {label}"
+    return f"Much of what the model calls {label} rests on the word {one.word!r}"
 
 
 def _evidence(one: Tried, tried: Sequence[Tried], label: str) -> list[Evidence]:
@@ -152,5 +170,5 @@ def _evidence(one: Tried, tried: Sequence[Tried], label: str) -> list[Evidence]:
         told.append(Evidence("standard errors of its score above what the data explain", one.excess, 0.0, n=one.texts))
     if one.base:
         what = f"share of the labelled texts with the word that are {label}; usual: of all labelled texts"
-        told.append(Evidence(what, one.share, one.base, n=one.texts))
+        told.append(Evidence(what, one.share, one.base, n=one.labelled))
     return told

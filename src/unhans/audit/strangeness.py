@@ -11,7 +11,7 @@ from unhans.audit import Find, How, Outcome, check
 from unhans.audit._look import detector_for, drawn
 from unhans.audit._rules import FEWEST, STRANGE
 from unhans.audit._statistics import percent
-from unhans.detectors import detect, strange_share, usable
+from unhans.detectors import detect, fewest_usual, strange_share, usable
 from unhans.errors import BadData
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
@@ -54,8 +54,12 @@ def strangeness(
     fresh = drawn([e for e in examples if e.text_hash not in seen], _MOST, seed)
     some = drawn(list({e.text_hash: e for e in train}.values()), 2 * _MOST, seed)
     taught, usual = some[::2], some[1::2]
-    if min(len(fresh), len(usual)) < FEWEST:
-        raise BadData(f"It takes {FEWEST} examples that are not trained on, and twice as many that are.")
+    least = max(FEWEST, fewest_usual(_LEVEL))
+    if len(fresh) < FEWEST or len(usual) < least:
+        raise BadData(
+            f"It takes {FEWEST} examples that are not trained on, and {2 * least} different ones that are; there are "
+            f"{len(fresh)} and {len(some)}. With fewer, no share of strange texts could be told from chance."
+        )
     scores = detect(
         classifier,
         taught,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unhans.detectors._shares import strange_share
+from unhans.detectors._shares import fewest_usual, strange_share
 from unhans.errors import BadData, BadOption
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier, as_examples
@@ -27,7 +27,7 @@ from unhans.scoring import How, Progress
 from unhans.text import Text
 from unhans.types import Example
 
-__all__ = ["detect", "detector", "strange_share", "usable"]
+__all__ = ["detect", "detector", "fewest_usual", "strange_share", "usable"]
 
 Floats = NDArray[np.float64]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,6 +37,14 @@ def strange_share(
     lower, upper = (int(rank) for rank in binom.ppf((_DOUBT / 2, 1 - _DOUBT / 2), n, level))
     highest, lowest = _beyond(asked, _bar(usual, lower)), _beyond(asked, _bar(usual, upper + 1))
     return share, _ends(lowest, len(asked))[0], _ends(highest, len(asked))[1]
+
+
+def fewest_usual(level: float = 0.95) -> int:
+    """From how many usual scores on a share of strange ones can be told from none: with fewer its lower end is 0.
+
+    Only then is it improbable enough that the bar lies above all usual scores, which is `level` to the power of n.
+    """
+    return math.ceil(math.log(_DOUBT / 2) / math.log(level))
 
 
 def _bar(usual: Floats, rank: int) -> float:

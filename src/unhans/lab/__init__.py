@@ -100,16 +100,15 @@ def run(
         if any(one.name == ask.name for one in bench.bugs):
             continue  # found before the run was stopped
         try:
-            scene = planter.scene(ask, own.part(0, 2))
+            bench.look(planter.scene(ask, own.part(0, 2)), own.part(1, 2))
         except Cancelled:
             raise
         except UnhansError as error:
             if bugs is not None:
                 raise
             notes.append(f"Left out: {ask.name}: {error}")
-            continue
-        bench.look(scene, own.part(1, 2))
-        so_far.keep(bench.lab(classifier.revision))
+        else:
+            so_far.keep(bench.lab(classifier.revision))
     signed: list[LayerCurve] = []
     strengths: list[LayerCurve] = []
     if curved:
@@ -174,13 +173,15 @@ class _Bench:
         name, steps = scene.bug.name, len(self.methods) + 1
         chance = _means([scene.case.look(one, How()).found for one in self.random])
         seen: dict[str, Seen] = {}
+        told: list[Sighting] = []
         for number, method in enumerate(self.methods):
             seen[method.name] = scene.case.look(method, how.part(number, steps))
-            self.sightings += sightings(name, method.name, "attribution", seen[method.name].found, chance)
+            told += sightings(name, method.name, "attribution", seen[method.name].found, chance)
         if scene.beside is not None:
             for other, by, found in scene.beside(how.part(len(self.methods), steps)):
-                self.sightings += sightings(name, other, by, {"detection": found}, {"detection": self._chance(found)})
+                told += sightings(name, other, by, {"detection": found}, {"detection": self._chance(found)})
         best = _best(seen)
+        self.sightings += told  # only now: a bug that could not be looked at with all methods is left out as a whole
         self.bugs.append(scene.bug)
         self.examples.append((name, best))
         self.texts += _texts(scene, best[:_DRAWN], seen)
