@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -111,3 +113,15 @@ def test_another_label_or_another_model_is_another_folder(tmp_path):
     prepare(first, train, folder=tmp_path, width=4)
     prepare(first, train, folder=tmp_path, seed=1)
     assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_nobody_is_sent_for_when_nothing_is_missing(tmp_path, monkeypatch):
+    classifier, train = tiny.transformer(), examples()
+    here = prepare(classifier, train, method="exact_head", folder=tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed: whoever asks for it is told so
+    there = prepare(classifier, train, method="exact_head", folder=tmp_path, on="ray")
+    np.testing.assert_array_equal(there.scores(train[:2]), here.scores(train[:2]))
+    with pytest.raises(Unsupported, match=r"unhans\[ray\]"):
+        prepare(classifier, train[:4], method="exact_head", folder=tmp_path, on="ray")
+    with pytest.raises(BadOption, match="Work can be done here"):  # and a slip is one either way
+        prepare(classifier, train, method="exact_head", folder=tmp_path, on="rey")

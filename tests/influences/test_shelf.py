@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from threading import Barrier
 
 import numpy as np
 import pytest
 
+from unhans.crew import Here
 from unhans.influences import Shelf
 
 
@@ -40,6 +42,31 @@ def test_rows_go_on_after_the_last_whole_part(tmp_path):
     assert rows.ravel().tolist() == [0, 1, 2, 3, 4]
     assert asked == [(0, 2), (2, 4), (4, 5), (4, 5)]
     assert told[-1] == (5, 5)
+
+
+def test_a_stop_ends_the_work_before_those_who_do_it_are_let_go():
+    happened = []
+
+    class Hands:
+        def spread(self, work, parts, how=None):
+            try:
+                yield from Here().spread(work, parts, how)
+            finally:
+                happened.append("the work ends")
+
+    @contextmanager
+    def sent_for():
+        try:
+            yield Hands()
+        finally:
+            happened.append("they are let go")
+
+    def stop(done, of):
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        Shelf(None, sent_for).rows("r", 2, lambda start, end: np.ones((end - start, 1)), stop, 1)
+    assert happened == ["the work ends", "they are let go"]
 
 
 @pytest.mark.parametrize("left", [0, 10, -30])

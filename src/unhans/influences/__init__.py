@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,7 +23,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from unhans.crew import HERE, Crew, crew
+from unhans.crew import HERE, Crew, check_crew, crew
 from unhans.errors import BadData, BadOption, Cancelled, Unsupported
 from unhans.influences._shelf import Shelf
 from unhans.model import Classifier, TransformerClassifier, as_examples
@@ -221,15 +222,17 @@ def prepare(
 
     With a `folder`, what was worked out is kept there, by model, texts, labels and options: the next process goes on
     from it, and after a stop it resumes. Examples without a label are left out. `on` and `workers` say who looks at
-    them (`unhans.crew`), for methods that keep something of each.
+    them (`unhans.crew`), for methods that keep something of each; nobody is sent for when nothing is missing.
     """
     entry = influence[method]
     check_usable(classifier, entry)
+    if isinstance(on, str):
+        check_crew(on, workers)
     recipe = entry.recipe(options, seed)
     labelled, different, counts, places = _different(classifier, train)
     place = Path(folder) / _key(classifier, recipe, different, counts, checkpoints) if folder else None
+    shelf = Shelf(place, partial(crew, on, workers), cancelled)
     with ExitStack() as stack:
-        shelf = Shelf(place, stack.enter_context(crew(on, workers)), cancelled)
         tell = progress or (
             stack.enter_context(progress_bars())("Looking at training examples") if show_progress else None
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
@@ -26,10 +27,14 @@ class Shelf:
     """Keeps arrays by name. A folder's name says all that they depend on, so what is there fits."""
 
     def __init__(
-        self, folder: Path | None, hands: Crew | None = None, cancelled: Callable[[], bool] | None = None
+        self,
+        folder: Path | None,
+        send_for: Callable[[], AbstractContextManager[Crew]] | None = None,
+        cancelled: Callable[[], bool] | None = None,
     ) -> None:
         self.folder = folder
-        self._hands, self._cancelled = hands or Here(), cancelled  # who works out what is missing
+        # who works out what is missing: they are sent for when something is, as that takes seconds
+        self._send_for, self._cancelled = send_for or (lambda: nullcontext(Here())), cancelled
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             os.utime(folder)  # where many are kept, those that were used last stay
@@ -61,12 +66,14 @@ class Shelf:
         found = {number: kept for number, name in enumerate(names) if (kept := self._kept(name)) is not None}
         missing = [number for number in range(len(bounds)) if number not in found]
         done = sum(len(rows) for rows in found.values())
-        work = _Rows(compute)
-        spread = self._hands.spread(work, [bounds[number] for number in missing], How(cancelled=self._cancelled))
-        for at, rows in spread:
-            found[missing[at]] = self._keep(names[missing[at]], rows)
-            done += len(rows)
-            tell(done, n)
+        if missing:
+            work, how = _Rows(compute), How(cancelled=self._cancelled)
+            with self._send_for() as hands:
+                # no name for what they do: a stop must end it here, while they are still there to be let go
+                for at, rows in hands.spread(work, [bounds[number] for number in missing], how):
+                    found[missing[at]] = self._keep(names[missing[at]], rows)
+                    done += len(rows)
+                    tell(done, n)
         return [found[number] for number in range(len(bounds))]
 
     def rows(
