@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,38 @@ def test_work_here_is_opened_once_and_done_in_order(tmp_path: Path) -> None:
     work = Squares(tmp_path)
     assert list(Here().spread(work, iter(range(5)))) == [(n, n * n) for n in range(5)]
     assert work.openers == {os.getpid()}
+
+
+class ShutDown:
+    """As much of Ray as somebody sees who comes back after it was shut down: any call but one would start it again."""
+
+    def __init__(self) -> None:
+        self.running, self.restarts = True, 0
+
+    def remote(self, **_: Any) -> Any:
+        return lambda kind: SimpleNamespace(remote=lambda: SimpleNamespace(come=SimpleNamespace(remote=object)))
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 1}
+
+    def put(self, work: Any) -> Any:
+        return work
+
+    def is_initialized(self) -> bool:
+        return self.running
+
+    def kill(self, worker: Any) -> None:
+        self.restarts += not self.running
+
+
+def test_workers_of_a_ray_that_is_shut_down_are_not_asked_for_again(tmp_path: Path) -> None:
+    ray = ShutDown()
+    hands = RayCrew(ray, 1)
+    with pytest.raises(Cancelled):  # with a worker on the way
+        next(hands.spread(Squares(tmp_path), range(2), How(cancelled=lambda: True)))
+    ray.running = False
+    hands.dismiss()
+    assert ray.restarts == 0
 
 
 # -- on Ray

@@ -180,8 +180,9 @@ class RayCrew:
             self._coming[worker.come.remote()] = worker
 
     def _let_go(self, workers: Iterable[Any]) -> None:
-        for worker in workers:
-            self._ray.kill(worker)
+        if self._ray.is_initialized():  # they went with a Ray that is shut down; asked again, Ray would start a new one
+            for worker in workers:
+                self._ray.kill(worker)
 
     def _ready(self, refs: list[Any], came: float) -> list[Any]:
         """What has happened since, or nothing for a moment."""
