@@ -32,7 +32,6 @@ from transformers import (
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
-from unhans.averaging import AveragingConfig
 from unhans.errors import BadModel
 
 MAX_LABELS = 500
@@ -198,6 +197,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise BadModel(f"The config.json of {folder.name} does not describe a model.")
     kind = config.get("model_type")
+    # here and not above: it takes seconds to import what all architectures share, which black boxes do without
+    from unhans.averaging import AveragingConfig
+
     if not isinstance(kind, str) or kind not in {*CONFIG_MAPPING_NAMES, AveragingConfig.model_type}:
         if config.get("auto_map"):
             raise BadModel(

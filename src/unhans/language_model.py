@@ -26,7 +26,6 @@ from unhans.errors import BadData, BadOption, Cancelled, Unsupported
 from unhans.model import TOKEN_BUDGET, best_device, fingerprint
 from unhans.packing import MAX_PADDING, Forward
 from unhans.scoring import Progress, batches_by_length
-from unhans.scratch import fresh_language_model, fresh_tokenizer
 from unhans.text import Hole, Text, Variant, Words, as_variant
 from unhans.tokens import Row, Tokens, padded
 from unhans.training import Schedule, Watch, optimise, similar_lengths
@@ -113,6 +112,9 @@ class LanguageModel:
             schedule = schedule or Schedule(epochs=epochs, learning_rate=2e-3, batch_size=16)
             share = 0.3 if mask_share is None else mask_share
             size = max_length or 128
+            # here and not above: it takes seconds to import BERT, which who fits no model does without
+            from unhans.scratch import fresh_language_model, fresh_tokenizer
+
             tokenizer = fresh_tokenizer(texts, vocab_size=vocab_size, max_length=size)
             model = fresh_language_model(tokenizer, layers=layers, width=width, max_length=size, seed=schedule.seed)
             learner = cls(model, tokenizer, size)

@@ -23,7 +23,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
 
 from unhans.scoring import batches_by_length
 from unhans.tokens import Row, padded
@@ -76,13 +75,14 @@ def _packed_attention(  # noqa: PLR0917 - the signature transformers calls
     return _attend(q, k, v, plan.groups, scale)[None], None
 
 
-AttentionInterface.register("unhans_packed", _packed_attention)
-
-
 class Forward:
     """Logits of token rows: packed where the model allows it, plain otherwise."""
 
     def __init__(self, model: Any, pad_id: int | None) -> None:
+        # here and not above: it takes seconds to import, which black boxes do without
+        from transformers import AttentionInterface
+
+        AttentionInterface.register("unhans_packed", _packed_attention)
         self.model, self.pad_id = model, pad_id
         self.is_causal = bool(getattr(model.config, "is_decoder", False)) or _reads_last_token(model)
         self.lock = threading.Lock()  # packing rewires the model for the length of a call

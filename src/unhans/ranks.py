@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 Values = NDArray[np.float64]
 
 
 def spearman(first: Values, second: Values) -> float:
     """How alike two lines order their places: 1 alike, -1 the other way round; lines without an order are alike."""
+    from scipy.stats import rankdata  # a second to import, and who only explains has no use for it
+
     ranks = [rankdata(line) - (len(line) + 1) / 2 for line in (first, second)]
     norm = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
     if norm == 0:

@@ -54,7 +54,8 @@ def test_the_head_is_seen_as_it_is_in_every_architecture(kind: str) -> None:
         Example("2", "good", label="label 2"),
         Example("3", "The soup was cold.", "The waiter did not care.", label="label 1"),
     ]
-    seen, head = see_now(made, examples), head_of(made)
+    head = head_of(made)
+    seen = see_now(made, head, examples)
     for n, example in enumerate(examples):
         target = torch.tensor([made.label_number(str(example.label))])
         loss = cross_entropy(made.logits(made.batch([example])), target)

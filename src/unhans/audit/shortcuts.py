@@ -60,7 +60,9 @@ def shortcuts(
     first = ", ".join(repr(one.word) for one in tried[:5])
     said = f"{len(tried)} words were tried; the strongest are {first}."
     if len(graded) > most:
-        said += f" {len(graded) - most} more are like those found: {', '.join(one.tried.word for one in graded[most:])}."
+        said += (
+            f" {len(graded) - most} more are like those found: {', '.join(one.tried.word for one in graded[most:])}."
+        )
     return Outcome(said if graded else f"{said} None of them does more than words do that matter.", tuple(findings))
 
 

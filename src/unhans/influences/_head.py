@@ -100,9 +100,13 @@ def _blocks(model: nn.Module) -> list[nn.Module]:
     return max(reversed(lists), key=len, default=[])
 
 
-def see(classifier: TransformerClassifier, examples: Sequence[Example], shelf: Shelf, how: How) -> Seen:
-    """The labelled examples as the head sees them; what the model was asked for is kept on the shelf."""
-    head = head_of(classifier)
+def see(
+    classifier: TransformerClassifier, head: nn.Linear, examples: Sequence[Example], shelf: Shelf, how: How
+) -> Seen:
+    """The labelled examples as the head sees them; what the model was asked for is kept on the shelf.
+
+    Finding the head takes a forward pass, so it is found once and handed over.
+    """
 
     def rows(start: int, end: int) -> NDArray[np.float32]:
         return _read(classifier, head, examples[start:end])
@@ -116,9 +120,9 @@ def see(classifier: TransformerClassifier, examples: Sequence[Example], shelf: S
     return Seen(features, softmax(logits), truth)
 
 
-def see_now(classifier: TransformerClassifier, examples: Sequence[Example]) -> Seen:
+def see_now(classifier: TransformerClassifier, head: nn.Linear, examples: Sequence[Example]) -> Seen:
     """The same for a few texts, kept nowhere."""
-    return see(classifier, examples, Shelf(None), How())
+    return see(classifier, head, examples, Shelf(None), How())
 
 
 def softmax(logits: Floats) -> Floats:
@@ -152,7 +156,7 @@ def _read_batch(classifier: TransformerClassifier, head: nn.Linear, batch: Batch
 
     hook = head.register_forward_pre_hook(listen)
     try:
-        with torch.no_grad():
+        with torch.inference_mode():
             logits = classifier.logits(batch).float()
     finally:
         hook.remove()

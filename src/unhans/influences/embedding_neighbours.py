@@ -20,13 +20,13 @@ from unhans.types import Example
 @influence(needs={"gradients"}, keeps=True, paper="arXiv:2010.09030")
 def embedding_neighbours(classifier: TransformerClassifier, train: Sequence[Example], shelf: Shelf, how: How) -> Traced:
     """Likeness of the texts as the model's head reads them, positive under the same label: the baseline."""
-    width = head_of(classifier).in_features
-    seen = see(classifier, train, shelf, how)
-    known, labels = _directions(seen, width), seen.truth.argmax(1)
+    head = head_of(classifier)
+    seen = see(classifier, head, train, shelf, how)
+    known, labels = _directions(seen, head.in_features), seen.truth.argmax(1)
 
     def pushes(anchors: Sequence[Example], _: How) -> Pushes:
-        asked = see_now(classifier, anchors)
-        likeness = (1 + np.clip(_directions(asked, width) @ known.T, -1, 1)) / 2
+        asked = see_now(classifier, head, anchors)
+        likeness = (1 + np.clip(_directions(asked, head.in_features) @ known.T, -1, 1)) / 2
         same = asked.truth.argmax(1)[:, None] == labels[None]
         return Pushes(np.where(same, likeness, -likeness))
 

@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from unhans.errors import BadOption, Unsupported
 from unhans.influences import How, Pushes, Shelf, Traced, influence
-from unhans.influences._head import Floats, Seen, mean_curvature, see, see_now
+from unhans.influences._head import Floats, Seen, head_of, mean_curvature, see, see_now
 from unhans.model import TransformerClassifier
 from unhans.types import Example
 
@@ -39,7 +39,8 @@ def exact_head(
     if damping <= 0:
         raise BadOption(f"damping must be positive, not {damping}: without it the Hessian has no inverse.")
     n = counts.sum()
-    seen = see(classifier, train, shelf, how)
+    head = head_of(classifier)
+    seen = see(classifier, head, train, shelf, how)
     apart = _contrasts(seen.p.shape[1])
     _check_size(apart.shape[1] * seen.features.shape[1])
     hessian = _hessian(seen, counts / n, apart, how)
@@ -54,7 +55,7 @@ def exact_head(
         return found
 
     def pushes(anchors: Sequence[Example], _: How) -> Pushes:
-        moved = steps(see_now(classifier, anchors))
+        moved = steps(see_now(classifier, head, anchors))
         return Pushes(np.einsum("alf,zl,zf->az", moved, seen.errors, seen.features, optimize=True) / n)
 
     def own(how: How) -> Floats:

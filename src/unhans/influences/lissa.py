@@ -18,7 +18,7 @@ from torch import Tensor
 from unhans.errors import BadOption, ModelFailed
 from unhans.influences import How, Pushes, Shelf, Traced, influence
 from unhans.influences._gradients import slopes
-from unhans.influences._head import Floats, last_parameters, see, see_now
+from unhans.influences._head import Floats, head_of, last_parameters, see, see_now
 from unhans.influences._hessians import Curvature, length
 from unhans.model import TransformerClassifier
 from unhans.types import Example
@@ -61,7 +61,8 @@ def lissa(  # noqa: PLR0917 - what it asks for, by name
     looks = 2 if nearest else 1
     largest = curvature.largest(np.random.default_rng([seed, 0]), how.part(0, 1, looks))
     search = _Search(curvature, depth, batch, repeats, damping * largest, (1 + damping) * largest)
-    features = see(classifier, train, shelf, how.part(1, 2, looks)).features if nearest else None
+    head = head_of(classifier) if nearest else None
+    features = see(classifier, head, train, shelf, how.part(1, 2, looks)).features if head else None
 
     def pushes(anchors: Sequence[Example], how: How) -> Pushes:
         lines, notes = np.full((len(anchors), len(train)), np.nan), []
@@ -69,8 +70,8 @@ def lissa(  # noqa: PLR0917 - what it asks for, by name
             # the recursion first, and then two passes through the model
             found = search(anchor, seed, how.part(2 * at, 2 * at + 1, 2 * len(anchors)))
             some = np.arange(len(train))
-            if features is not None:
-                some = _nearest(features, see_now(classifier, [anchor]).features[0], nearest)
+            if head is not None and features is not None:
+                some = _nearest(features, see_now(classifier, head, [anchor]).features[0], nearest)
             direction = dict(zip(names, found.direction, strict=True))
             tell = how.part(2 * at + 1, 2 * at + 2, 2 * len(anchors)).tell
             line[some] = slopes(classifier, [train[int(k)] for k in some], direction, tell=tell) / n

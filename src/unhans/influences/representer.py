@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from unhans.errors import BadOption
 from unhans.influences import How, Pushes, Shelf, Traced, influence
-from unhans.influences._head import Floats, see, see_now, softmax
+from unhans.influences._head import Floats, head_of, see, see_now, softmax
 from unhans.model import TransformerClassifier
 from unhans.types import Example
 
@@ -45,11 +45,12 @@ def representer(
     """
     if decay <= 0:
         raise BadOption(f"decay must be positive, not {decay}: without it a logit is not a sum over the examples.")
-    seen, shares = see(classifier, train, shelf, how), counts / counts.sum()
+    head = head_of(classifier)
+    seen, shares = see(classifier, head, train, shelf, how), counts / counts.sum()
     goals = seen.truth if targets == "labels" else seen.p
     strength = decay * float(shares @ (seen.features**2).mean(1))
-    head = shelf.arrays("fitted", lambda: {"head": fitted_head(seen.features, goals, shares, strength, how)})["head"]
-    said = seen.features @ head.T
+    fitted = shelf.arrays("fitted", lambda: {"head": fitted_head(seen.features, goals, shares, strength, how)})["head"]
+    said = seen.features @ fitted.T
     # a bias is the weight of a feature that is always 1, and decays like the others
     values = (goals - softmax(said)) / (strength * counts.sum())
     same = float(shares @ (said.argmax(1) == seen.p.argmax(1)))
@@ -58,7 +59,7 @@ def representer(
     )
 
     def pushes(anchors: Sequence[Example], _: How) -> Pushes:
-        asked = see_now(classifier, anchors)
+        asked = see_now(classifier, head, anchors)
         return Pushes((asked.features @ seen.features.T) * (asked.truth @ values.T), (note,))
 
     def own(_: How) -> Floats:

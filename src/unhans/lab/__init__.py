@@ -217,7 +217,7 @@ def _texts(scene: Scene, wanted: Sequence[str], seen: Mapping[str, Seen]) -> lis
     found = []
     for model, text, label in (known[id_] for id_ in wanted):
         words = readable_words(model, text, "word")
-        strings, spans = (tuple(every[n] for n in words.open) for every in (words.strings, words.spans))
+        strings, spans = tuple(words.strings[n] for n in words.open), tuple(words.spans[n] for n in words.open)
         scores = tuple((method, tuple(one.lines[text.id].tolist())) for method, one in seen.items())
         found.append(PlantedText(scene.bug.name, text, label, strings, spans, scores))
     return found
