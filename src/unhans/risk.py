@@ -19,7 +19,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from unhans.errors import BadData, BadOption
 from unhans.feedback import agreement_by_kind, numbers_of, resolve
@@ -326,6 +325,8 @@ def _width(texts: float, people: float, examples: float, persons: float) -> floa
     """From end to end: standard errors of a normal value, and more of them where it rests on few texts or people."""
     parts = texts**2 / (examples - 1) + (people**2 / (persons - 1) if people else 0.0)
     freedom = (texts + people) ** 2 / parts
+    from scipy.special import stdtrit  # half a second to import, which a server has no use for at its start
+
     return 2 * math.sqrt(texts + people) * float(stdtrit(freedom, (1 + _LEVEL) / 2))
 
 
