@@ -105,9 +105,14 @@ def by_words(sizes: Sequence[int], rounds: int) -> tuple[dict[str, Curve], list[
     curves = measured(works, rounds)
     return curves, [
         # below 64 words fixed costs count most, which makes exponents small and says nothing
-        Bar("growth", f"{name}, exponent of words", "<=", MOST[name], tuple(_long(curve)), worst=True)
+        _exponent(f"{name}, exponent of words", MOST[name], _long(curve))
         for name, curve in curves.items()
     ]
+
+
+def _exponent(name: str, limit: float, found: Sequence[float]) -> Bar:
+    reason = "" if found else "one size alone says nothing about growth"
+    return Bar("growth", name, "<=", limit, tuple(found), worst=True, reason=reason)
 
 
 def _long(curve: Curve) -> list[float]:
@@ -140,10 +145,7 @@ def by_examples(sizes: Sequence[int]) -> tuple[dict[str, Any], list[Bar]]:
             curves[name][size] = [timed(lambda task=task, size=size: _filled(task, size))]
             print(f"{name:24} {size:>9,}: {curves[name][size][0]:8.2f} s, peak {peak_memory():,.0f} MB", flush=True)
         peaks[size] = peak_memory()
-    bars = [
-        Bar("growth", f"{name}, exponent of examples", "<=", 1.1, tuple(exponents(curve)), worst=True)
-        for name, curve in curves.items()
-    ]
+    bars = [_exponent(f"{name}, exponent of examples", 1.1, exponents(curve)) for name, curve in curves.items()]
     rise = peaks[sizes[-1]] / peaks[sizes[0]]
     name = "memory for most examples, against that for fewest"
     return {"seconds": curves, "peaks": peaks}, [*bars, Bar("growth", name, "<=", 1.2, (rise,))]

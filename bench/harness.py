@@ -20,6 +20,7 @@ twice in a row, and for a figure that is gone.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -54,6 +55,11 @@ class Benchmark:
     uses: Mapping[str, str] | None = None  # options that are added where a folder is given
     modules: tuple[str, ...] = ()  # opponents that must be there
     on_demand: str = ""  # why it is run only when asked for by name
+
+    @property
+    def asks_for_model(self) -> bool:
+        """Whether it is run on a trained classifier, or on its sentences, where there are any."""
+        return bool({"MODEL", "TEXTS"} & {*self.needs, *(self.uses or {})})
 
     def command(self, given: Mapping[str, str], quick: bool) -> list[str]:
         """Its arguments, with the names in place of folders."""
@@ -160,7 +166,15 @@ BENCHMARKS = (
         "--threads 1 --rounds 2",
         "--threads 1 --rounds 2 --words 16,64,256 --examples 100,1000 --labels 2,500",
     ),
-    Benchmark("ray_scaling", "ray_scaling", (), modules=("ray",), on_demand="it starts workers on every core"),
+    Benchmark(
+        "ray_scaling",
+        "ray_scaling",
+        ("ray",),
+        "--examples 200",
+        uses={"MODEL": "--model MODEL", "TEXTS": "--texts TEXTS"},
+        modules=("ray",),
+        on_demand="it starts workers on every core",
+    ),
     Benchmark("server", "server", (), on_demand="its bars are those of RELIABILITY.md; it takes about an hour"),
 )
 
@@ -256,20 +270,26 @@ def folders(options: argparse.Namespace) -> dict[str, str]:
     return {"TEXTATTACK": str(own)} | found if own.exists() else found
 
 
-def with_model(given: Mapping[str, str]) -> dict[str, str]:
-    """With a classifier and sentences, where an encoder and data are given: trained now, or those of an earlier run."""
-    lacking = {"MODEL": str(TRAINED / "model"), "TEXTS": str(TRAINED / "texts.txt")}
-    if {"ENCODER", "DATA"} <= given.keys() and not lacking.keys() <= given.keys():
-        command = [sys.executable, str(BENCH / "sst_model.py"), given["ENCODER"], given["DATA"], str(TRAINED)]
-        subprocess.run(command, check=True)
-        return lacking | dict(given)
-    return dict(given)
+def with_model(given: Mapping[str, str], chosen: Sequence[Benchmark]) -> tuple[dict[str, str], str]:
+    """With a classifier and sentences, where an encoder and data are given and a benchmark asks for them; or why not.
+
+    They are trained now, or those of an earlier run with the same encoder and data.
+    """
+    wanted_ones = any(one.asks_for_model for one in chosen) and {"ENCODER", "DATA"} <= given.keys()
+    if not wanted_ones or {"MODEL", "TEXTS"} <= given.keys():
+        return dict(given), ""
+    source = "\n".join(str(Path(given[name]).resolve()) for name in ("ENCODER", "DATA"))
+    folder = TRAINED / hashlib.sha256(source.encode()).hexdigest()[:12]
+    command = [sys.executable, str(BENCH / "sst_model.py"), given["ENCODER"], given["DATA"], str(folder)]
+    if code := subprocess.run(command, check=False).returncode:
+        return dict(given), f"the classifier it needs could not be trained (bench/sst_model.py ended with {code})"
+    return {"MODEL": str(folder / "model"), "TEXTS": str(folder / "texts.txt")} | dict(given), ""
 
 
 def run_all(options: argparse.Namespace) -> int:
     """`run`: measure, write, print."""
-    given, started = with_model(folders(options)), now()
-    chosen = wanted(options)
+    started, chosen = now(), wanted(options)
+    given, trouble = with_model(folders(options), chosen)
     left_out = "not asked for this time"
     outcomes = {
         one.name: Outcome(one, "not run", "it was not reached" if one in chosen else one.on_demand or left_out)
@@ -277,7 +297,10 @@ def run_all(options: argparse.Namespace) -> int:
     }
     told = dict[str, Any]()
     for one in (one for one in BENCHMARKS if one in chosen):
-        outcomes[one.name] = run(one, given, RESULTS / f"{one.name}.json")
+        hindered = trouble and one.asks_for_model  # with random weights it would be another measurement
+        outcomes[one.name] = (
+            Outcome(one, "not run", trouble) if hindered else run(one, given, RESULTS / f"{one.name}.json")
+        )
         told = collected(list(outcomes.values()), given, started)  # each time: a run that is stopped has a table too
         write(RESULTS / "bars.json", told)
     print(f"\n{printed(told)}")
@@ -318,10 +341,11 @@ def settled(attempts: Sequence[Sequence[Change]]) -> list[Change]:
 
 def check(options: argparse.Namespace) -> int:
     """`check`: quicker runs against the committed results."""
-    given, changes = with_model(folders(options)), list[Change]()
+    chosen, changes = wanted(options), list[Change]()
+    given, trouble = with_model(folders(options), chosen)
     with tempfile.TemporaryDirectory() as folder:
-        for one in wanted(options):
-            reason = one.obstacle(given)
+        for one in chosen:
+            reason = (one.asks_for_model and trouble) or one.obstacle(given)
             if not (RESULTS / f"{one.name}.json").exists():
                 reason = "no result of it is committed"
             if reason:

@@ -5,7 +5,8 @@
 
 Without a model it is one of MiniLM's shape with random weights; TEXTS is a file of sentences, one a line. The numbers
 of workers take turns within one Ray, and so does this process with one thread; each has done a part before it is timed,
-so that loading does not count. The files must be the same to the last byte.
+so that importing libraries does not count; sending the model and opening it does, once for each worker. The files
+must be the same to the last byte. One worker is always among the numbers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import torch
+from _bars import Bar, finish
 
 from unhans import Example, load
 from unhans.bulk import Filled, Task, explaining, fill
@@ -39,7 +41,7 @@ def main() -> None:
     torch.set_num_threads(1)
     examples = _examples(asked.texts, asked.examples)
     task = explaining(load(asked.model) if asked.model else _model(examples), method=asked.method)
-    sizes = [int(size) for size in asked.workers.split(",")]
+    sizes = sorted({1, *(int(size) for size in asked.workers.split(","))})
     seconds: dict[str, list[float]] = {name: [] for name in ("here", *map(str, sizes))}
     with tempfile.TemporaryDirectory() as folder, crew("ray", workers=max(sizes)):
         for turn in range(asked.rounds):
@@ -52,8 +54,18 @@ def main() -> None:
                 assert _contents(place) == _contents(first), "the rows are not the same"
         told = _told(asked, seconds, _own_share(Path(folder), task, examples, asked.part), _row_size(first, examples))
     print(json.dumps(told, indent=1, ensure_ascii=False))
-    if asked.json:
-        Path(asked.json).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    finish(_bars(told["each turn"], sizes), asked.json, **told)
+
+
+def _bars(ratios: Mapping[str, Sequence[float]], sizes: Sequence[int]) -> list[Bar]:
+    """Speeds against one worker, as bars."""
+    against_here = tuple(1 / ratio for ratio in ratios["here"])
+    bars = [Bar("ray", "one worker against this process with one thread", ">=", 0.8, against_here)]
+    return bars + [
+        Bar("ray", f"{size} workers against one", ">=", 0.85 * size, tuple(ratios[str(size)]))
+        for size in sizes
+        if size > 1
+    ]
 
 
 def _timed(place: Path, task: Task, examples: Sequence[Example], hands: Crew, *, part: int, size: int = 1) -> float:
@@ -102,7 +114,7 @@ def _row_size(folder: Path, examples: Sequence[Example]) -> float:
 
 def _told(asked: Any, seconds: dict[str, list[float]], own: float, row: float) -> dict[str, Any]:
     """The ratios, and the estimate that docs/bulk.md explains."""
-    one = seconds[min((name for name in seconds if name != "here"), key=int)]
+    one = seconds["1"]
     ratios = {name: [round(a / b, 3) for a, b in zip(one, turns, strict=True)] for name, turns in seconds.items()}
     most = max((name for name in seconds if name != "here"), key=int)
     share = statistics.median(ratios[most]) / int(most)
@@ -157,7 +169,7 @@ def _arguments() -> Any:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cluster", type=int, default=1000)
     parser.add_argument("--total", type=float, default=1e8)
-    parser.add_argument("--json")
+    parser.add_argument("--json", type=Path)
     return parser.parse_args()
 
 

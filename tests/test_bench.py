@@ -227,9 +227,16 @@ def test_a_classifier_is_trained_where_there_is_an_encoder_and_data_and_none_was
     monkeypatch.setattr(harness, "TRAINED", tmp_path / "sst")
     (harness.BENCH / "sst_model.py").write_text(TRAINING)
     whole = {"ENCODER": "e", "DATA": "d", "MODEL": "m", "TEXTS": "t"}
-    assert harness.with_model(whole) == whole
-    assert harness.with_model({"DATA": "d"}) == {"DATA": "d"}
+    asks, does_not = harness.Benchmark("a", "a", (), uses={"MODEL": "--model MODEL"}), harness.Benchmark("b", "b", ())
+    assert harness.with_model(whole, [asks]) == (whole, "")
+    assert harness.with_model({"DATA": "d"}, [asks]) == ({"DATA": "d"}, "")
+    assert harness.with_model({"ENCODER": "e", "DATA": "d"}, [does_not]) == ({"ENCODER": "e", "DATA": "d"}, "")
     assert not (tmp_path / "sst").exists()
-    made = harness.with_model({"ENCODER": "e", "DATA": "d", "TEXTS": "t"})
-    assert made == {**whole, "MODEL": str(tmp_path / "sst" / "model")}
-    assert (tmp_path / "sst" / "texts.txt").read_text() == "e d"
+    for encoder in ("e", "f"):
+        made, trouble = harness.with_model({"ENCODER": encoder, "DATA": "d", "TEXTS": "t"}, [does_not, asks])
+        assert (made["TEXTS"], trouble) == ("t", "")
+        assert (Path(made["MODEL"]).parent / "texts.txt").read_text() == f"{encoder} d"
+    (harness.BENCH / "sst_model.py").write_text("raise SystemExit(3)")
+    given, trouble = harness.with_model({"ENCODER": "g", "DATA": "d"}, [asks])
+    assert "MODEL" not in given
+    assert trouble.endswith("could not be trained (bench/sst_model.py ended with 3)")
