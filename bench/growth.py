@@ -130,8 +130,9 @@ def stream(n: int) -> Iterator[Example]:
         yield Example(str(number), f"{some[number % len(some)]} {number}", label="label 0")
 
 
-def by_examples(sizes: Sequence[int]) -> tuple[dict[str, Any], list[Bar]]:
+def by_examples(explained: Sequence[int], predicted: Sequence[int]) -> tuple[dict[str, Any], list[Bar]]:
     """So many examples, each size once and in order: the peak of memory can only rise."""
+    wanted, sizes = {"predicting": predicted, "explaining": explained}, sorted({*explained, *predicted})
     classifier = make(TINY, [example.text for example in reviews(2000, seed=1)])
     tasks = {
         "predicting": predicting(classifier),
@@ -141,7 +142,7 @@ def by_examples(sizes: Sequence[int]) -> tuple[dict[str, Any], list[Bar]]:
     peaks: dict[int, float] = {}
     _filled(tasks["explaining"], 1000)  # the first calls are slower
     for size in sizes:
-        for name, task in tasks.items():
+        for name, task in ((name, task) for name, task in tasks.items() if size in wanted[name]):
             curves[name][size] = [timed(lambda task=task, size=size: _filled(task, size))]
             print(f"{name:24} {size:>9,}: {curves[name][size][0]:8.2f} s, peak {peak_memory():,.0f} MB", flush=True)
         peaks[size] = peak_memory()
@@ -190,7 +191,8 @@ def main() -> None:
         return sorted(int(part) for part in text.split(","))
 
     parser.add_argument("--words", type=sizes, default=[16, 32, 64, 128, 256, 512])
-    parser.add_argument("--examples", type=sizes, default=[100, 1000, 10_000, 100_000])
+    parser.add_argument("--examples", type=sizes, default=[100, 1000, 10_000, 100_000], help="that are explained")
+    parser.add_argument("--predicted", type=sizes, default=[100, 1000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--labels", type=sizes, default=[2, 10, 100, 500])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -198,7 +200,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     logging.set_verbosity_error()
-    examples, bars = by_examples(options.examples)  # first, or the memory of the others would hide what it takes
+    examples, bars = by_examples(
+        options.examples, options.predicted
+    )  # first, or the memory of the others would hide what it takes
     words, more = by_words(options.words, options.rounds)
     labels, most = by_labels(options.labels, options.rounds)
     steps = {name: exponents(curve) for name, curve in words.items()}

@@ -164,7 +164,7 @@ BENCHMARKS = (
         "growth",
         ("growth",),
         "--threads 1 --rounds 2",
-        "--threads 1 --rounds 2 --words 16,64,256 --examples 100,1000 --labels 2,500",
+        "--threads 1 --rounds 2 --words 16,64,256 --examples 100,1000 --predicted 100,1000 --labels 2,500",
     ),
     Benchmark(
         "ray_scaling",
