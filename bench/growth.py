@@ -1,6 +1,7 @@
 """How cost grows: with the words of a text, the number of examples, and the number of labels.
 
-    python bench/growth.py [--words 16,32,64,128,256,512] [--examples 100,1000,10000,100000] [--labels 2,10,100,500]
+    python bench/growth.py [--words 16,32,64,128,256,512] [--examples 100,1000,10000,100000]
+                           [--predicted 100,1000,10000,100000,1000000] [--labels 2,10,100,500]
 
 Sizes take turns within a round; the median of the rounds counts. Between two sizes stands an exponent: 1 means that
 twice the size costs twice as much. `--json out.json` writes all of them.
@@ -9,7 +10,8 @@ twice the size costs twice as much. `--json out.json` writes all of them.
   there are words, each as long: 2 at best. LIME with 200 samples and gradients are linear but for attention, whose
   share grows with the length; so is one forward pass of the bare model, which is measured beside them
 - examples: demo reviews stream through `unhans.bulk` to Parquet (a transformer of two narrow layers, so that most of
-  the cost is ours); time for each, and the most memory the process ever had. 1000000 may be asked for
+  the cost is ours); time for each, and the most memory the process ever had. Explaining 1000000 takes about an hour, so
+  that many are only predicted unless it is asked for
 - labels: the same texts explained by models with so many labels, one label at a time
 """
 
@@ -200,9 +202,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     logging.set_verbosity_error()
-    examples, bars = by_examples(
-        options.examples, options.predicted
-    )  # first, or the memory of the others would hide what it takes
+    # first, or the memory of the others would hide what it takes
+    examples, bars = by_examples(options.examples, options.predicted)
     words, more = by_words(options.words, options.rounds)
     labels, most = by_labels(options.labels, options.rounds)
     steps = {name: exponents(curve) for name, curve in words.items()}
