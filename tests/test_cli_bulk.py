@@ -80,6 +80,8 @@ def test_flips_and_predictions_go_to_folders_too(command: str, kind: str, source
         (["explain", "--on", "ray"], "with --out FOLDER"),
         (["predict", "--part", "3"], "with --out FOLDER"),
         (["flips", "--workers", "3"], "with --out FOLDER"),
+        (["predict", "--out", "p.csv"], "p.csv looks like a file"),
+        (["flips", "--out", "f.json"], "name a folder, such as --out f."),
         (["explain", "--out", "x", "--on", "rey"], "Work can be done here"),
         (["explain", "--out", "x", "--workers", "2"], "workers are Ray's"),
         (["flips", "--out", "x", "--rationale"], "--rationale is for what is shown here"),

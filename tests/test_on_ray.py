@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -382,3 +383,13 @@ def test_nobody_else_can_reach_a_ray_of_our_own(hands: Crew) -> None:
     # Ctrl-C still stops us, where it did before: a shell has its background jobs ignore it
     assert signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)
     assert crews.check_place("ray://head:10001") == "ray://head:10001"
+
+
+def test_a_ray_that_others_could_hand_work_is_refused() -> None:
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'unhans[ray]'")
+    code = "from unhans.crew import crew\nwith crew('ray', workers=1): pass"
+    environ = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "RAY_AUTH_MODE is set to 'disabled', and a Ray of our own listens to this machine alone" in done.stderr

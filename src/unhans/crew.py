@@ -288,7 +288,9 @@ def _first_line(error: BaseException) -> str:
 def _connected(on: str, workers: int | None) -> Iterator[Any]:
     """Ray, started on this machine or connected to a cluster, and left again; one that runs already stays."""
     private = on == _RAY
-    late = private and "ray" in sys.modules and not _PRIVATE.items() <= os.environ.items()
+    told = {name: os.environ.get(name, "").lower() for name in _ALONE}
+    late = private and "ray" in sys.modules and told != _ALONE
+    other = [name for name, value in told.items() if private and value not in ("", _ALONE[name])]
     for name, value in (_PRIVATE if private else _QUIET).items():
         os.environ.setdefault(name, value)  # Ray reads them when it is imported, and so do the processes it starts
     if private:  # Ray would write a token of its own into the home folder
@@ -299,6 +301,12 @@ def _connected(on: str, workers: int | None) -> Iterator[Any]:
         raise Unsupported("Ray is not installed: pip install 'unhans[ray]'.") from error
     with ExitStack() as stack:
         if not ray.is_initialized():
+            if other:
+                raise Unsupported(
+                    f"{other[0]} is set to {os.environ[other[0]]!r}, and a Ray of our own listens to this machine "
+                    "alone and asks for a token. Nothing was done; unset it, or call ray.init() yourself, as you want "
+                    "it, and it will be used."
+                )
             if late:
                 raise Unsupported(
                     "Ray was imported before it could be told to listen to this machine alone. Nothing was done; call "
@@ -334,8 +342,8 @@ def _own(stack: ExitStack, workers: int | None) -> dict[str, Any]:
 
 
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
-_PRIVATE = _QUIET | {
+_ALONE = {
     "RAY_AUTH_MODE": "token",  # other people on this machine cannot hand it work
-    "RAY_worker_niceness": "0",  # workers do what this process would do, and no less
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # despite its name: listen at 127.0.0.1 only, on every system
 }
+_PRIVATE = _QUIET | _ALONE | {"RAY_worker_niceness": "0"}  # workers do what this process would do, and no less

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _KEPT = "crew"  # the project's setting
+_FILES = {".csv", ".tsv", ".json", ".jsonl", ".parquet", ".html", ".txt", ".xlsx"}  # nobody calls a folder so
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,11 @@ def _stream(asked: Asked, source: dict[str, Any]) -> _Stream:
     from unhans.crew import check_crew
     from unhans.data import SetAside, iter_examples
 
+    if asked.out is not None and asked.out.suffix.lower() in _FILES:
+        raise BadOption(
+            f"{asked.out.name} looks like a file, and this writes a folder of Parquet files. Nothing was done; name a "
+            f"folder, such as --out {asked.out.stem}."
+        )
     project, classifier, given, columns = _opened(**source)
     who = crew_of(asked.place, asked.workers, project)
     check_crew(*who)  # before all data is read for nothing
