@@ -17,6 +17,7 @@ from unhans import lab
 from unhans.bugs import Truth, bug
 from unhans.demo_data import reviews
 from unhans.errors import BadData, BadOption, Cancelled, Unsupported
+from unhans.lab._explaining import explainers
 from unhans.lab._measures import auroc, cue_likeness, cue_mass, mean_and_error, repeated, top_overlap
 from unhans.scratch import fresh_averaging_classifier
 from unhans.text import Words
@@ -268,6 +269,12 @@ def test_a_method_that_does_not_depend_on_the_model_gets_a_warning():
     values = seen(made, "reinitialised", "rank correlation")
     assert values["attention_rollout"].value == pytest.approx(1)
     assert not seen(made, "reinitialised")["attention_rollout"].sees
+
+
+def test_methods_that_need_a_language_model_are_named_where_there_is_none(world):
+    _, notes = explainers(world.start, world.test[0], "all", {"background": world.train, "language_model": None}, 0)
+    (note,) = (note for note in notes if "language model" in note)
+    assert note == "Without a language model these methods did not look: input_marginalization, lime_mlm."
 
 
 def test_a_method_may_depend_on_the_model_by_its_sign_alone(world):

@@ -118,14 +118,19 @@ def explainers(
         made.append(Explainer(f"{entry.name} ({shown})" if options else entry.name, tried.explain))
     if len({one.name for one in made}) < len(made) or not made:
         raise BadOption("Give the names of the attribution methods to look with, each once.")
+    if methods == "all" and not given["language_model"]:
+        dumb = [entry.name for entry in attribution if _lacks_language_model(entry, given)]
+        notes.append(f"Without a language model these methods did not look: {', '.join(dumb)}.")
     return made, notes
 
 
 def _serves(classifier: Classifier, entry: Entry, given: Mapping[str, Any]) -> bool:
     """Whether the classifier can serve a method, with the language model that there is or not."""
-    return entry.needs <= classifier.capabilities and bool(
-        "language_model" not in entry.asks or given["language_model"]
-    )
+    return entry.needs <= classifier.capabilities and not _lacks_language_model(entry, given)
+
+
+def _lacks_language_model(entry: Entry, given: Mapping[str, Any]) -> bool:
+    return "language_model" in entry.asks and not given["language_model"]
 
 
 def _chosen(methods: Sequence[Method] | str) -> list[tuple[str, Mapping[str, Any]]]:
