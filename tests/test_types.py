@@ -39,6 +39,7 @@ from unhans.types import (
     Neighbour,
     NeighbourRating,
     PlantedBug,
+    PlantedText,
     Prediction,
     RankedMethod,
     RankedWord,
@@ -186,6 +187,15 @@ sightings = st.builds(
 curves = st.builds(
     LayerCurve, text, st.just(("head",)), st.tuples(maybe | number), st.tuples(maybe | number), st.booleans()
 )
+planted_texts = st.builds(
+    PlantedText,
+    text,
+    examples,
+    text,
+    st.just(("a word",)),
+    st.just((Span(0, 6),)),
+    st.lists(st.tuples(text, st.tuples(number)), max_size=1).map(tuple),
+)
 NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
     Recipe: recipes,
     Audit: st.builds(
@@ -210,6 +220,7 @@ NOUN_OF: dict[type, st.SearchStrategy[Any]] = {
         text,
         maybe | recipes,
         maybe | text,
+        st.lists(planted_texts, max_size=1).map(tuple),
     ),
     Example: examples,
     Prediction: predictions(),
@@ -342,6 +353,7 @@ def test_the_schema_knows_every_noun_and_what_they_are_made_of() -> None:
         Variant,
         CheckRun,
         PlantedBug,
+        PlantedText,
         Sighting,
         LayerCurve,
     }

@@ -13,7 +13,7 @@ from unhans.bugs import plant
 from unhans.bugs._weights import parts_of
 from unhans.demo_data import reviews
 from unhans.errors import BadData, BadOption, Unsupported
-from unhans.text import Words, as_variant
+from unhans.text import Words, as_variant, word_spans
 from unhans.types import Example, Span
 
 PAIR = Example(
@@ -152,3 +152,33 @@ def test_a_typo_swaps_letters_inside_a_word():
         assert (old[0], old[-1]) == (new[0], new[-1])
     assert made.text != PAIR.text
     assert made.pair != PAIR.pair
+
+
+def test_an_adversarial_typo_misleads_more_than_a_random_one_and_can_be_read():
+    before, model = [*reviews(30, seed=3), PAIR], tiny.transformer()
+    after = {name: plant(before, name, classifier=model, words=0.3).examples for name in ("typos", "adversarial_typos")}
+    said = model.log_probs([as_variant(e) for e in before])
+    ours = range(len(before)), said.argmax(1)
+    left = {name: model.log_probs([as_variant(e) for e in made])[ours] for name, made in after.items()}
+    assert left["adversarial_typos"].mean() < left["typos"].mean()
+    assert left["adversarial_typos"].mean() < said[ours].mean()
+    for old, new in zip(before, after["adversarial_typos"], strict=True):
+        for was, now in zip(Words(old).strings, Words(new).strings, strict=True):
+            assert sorted(was) == sorted(now)
+            assert (was[0], was[-1]) == (now[0], now[-1])
+
+
+def test_one_adversarial_typo_is_the_worst_of_all_swaps():
+    model, text = tiny.transformer(), reviews(1, seed=3)[0].text
+    (made,) = plant([Example("a", text)], "adversarial_typos", classifier=model, words=0.0, tries=99).examples
+    swaps = [at for span in word_spans(text) for at in range(span.start + 1, span.end - 2)]
+    all_ = [text[:at] + text[at + 1] + text[at] + text[at + 2 :] for at in swaps]
+    answers = model.log_probs([as_variant(Example("a", one)) for one in [text, *all_]])
+    assert made.text == [text, *all_][answers[:, answers[0].argmax()].argmin()]
+
+
+def test_adversarial_typos_need_a_model_and_at_least_one_try():
+    with pytest.raises(BadOption, match="the model that is to be misled"):
+        plant([PAIR], "adversarial_typos")
+    with pytest.raises(BadOption, match="tries must be at least 1"):
+        plant([PAIR], "adversarial_typos", classifier=tiny.transformer(), tries=0)

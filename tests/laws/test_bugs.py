@@ -88,6 +88,11 @@ def planted_with(entry: Entry, examples=(), **options) -> Planted:
     return plant(examples, entry.name, **models(), **(QUICK.get(entry.name, {}) | options))
 
 
+def in_texts(examples, name: str, **options) -> Planted:
+    """A bug of texts, with the model that reads them: some look for what misleads it."""
+    return plant(examples, name, classifier=models()["classifier"], **options)
+
+
 def touched(before: tuple[Example, ...], planted: Planted) -> tuple[str, ...]:
     """Ids of examples that are new or not as they were."""
     known = {example.id: example for example in before}
@@ -98,8 +103,8 @@ def test_the_family_has_the_bugs_we_promise():
     cues = {"spurious_word", "spurious_phrase", "spurious_punctuation", "spurious_position", "spurious_group"}
     data = {"flipped_labels", "duplicated_rows"}
     model = {"reinitialised", "noisy_weights", "wrong_checkpoint", "tokenizer_mismatch", "frozen_random_encoder"}
-    test_time = {"domain_shift", "wrong_domain", "changed_preprocessing", "typos", "other_language"}
-    assert cues | data | model | test_time | {"clean"} <= set(bug.names)
+    test_time = {"domain_shift", "wrong_domain", "changed_preprocessing", "typos", "adversarial_typos"}
+    assert cues | data | model | test_time | {"other_language", "clean"} <= set(bug.names)
     assert {e.name for e in bug if e.facts["kind"] == "model"} >= model
     assert {e.name for e in bug if e.facts["proof"] == "cue"} >= cues
     assert not bug.broken
@@ -117,7 +122,7 @@ def test_every_bug_says_what_it_is(entry):
 
 
 def test_the_truth_names_exactly_what_was_planted_and_the_rest_is_untouched(of_texts, examples):
-    planted = plant(examples, of_texts.name, seed=1)
+    planted = in_texts(examples, of_texts.name, seed=1)
     assert bool(planted.truth.examples) == (of_texts.facts["kind"] != "control")
     assert planted.truth.examples == touched(examples, planted)
     assert planted.truth.note
@@ -125,7 +130,7 @@ def test_the_truth_names_exactly_what_was_planted_and_the_rest_is_untouched(of_t
 
 
 def test_a_recorded_value_is_the_one_before(of_texts, examples):
-    planted = plant(examples, of_texts.name, seed=1)
+    planted = in_texts(examples, of_texts.name, seed=1)
     before, after = ({e.id: e for e in some} for some in (examples, planted.examples))
     for id_, old in planted.truth.was:
         if id_ in before:
@@ -138,38 +143,41 @@ def test_a_recorded_value_is_the_one_before(of_texts, examples):
 @pytest.mark.parametrize("value", [0.0, 0.2, 0.5, 1.0])
 def test_the_contaminated_share_is_as_asked(entry, examples, value):
     usable(entry)
-    most = len(plant(examples, entry.name, seed=1, share=1.0).truth.examples)
+    most = len(in_texts(examples, entry.name, seed=1, share=1.0).truth.examples)
     assert most > 0
-    assert len(plant(examples, entry.name, seed=1, share=value).truth.examples) == round(value * most)
+    assert len(in_texts(examples, entry.name, seed=1, share=value).truth.examples) == round(value * most)
 
 
 def test_the_same_seed_plants_the_same(of_texts, examples):
-    assert plant(examples, of_texts.name, seed=3) == plant(list(examples), of_texts.name, seed=3)
+    assert in_texts(examples, of_texts.name, seed=3) == in_texts(list(examples), of_texts.name, seed=3)
 
 
 @pytest.mark.parametrize("entry", WITH_SHARE, ids=named)
 def test_another_seed_plants_something_else(entry, examples):
     usable(entry)
-    assert plant(examples, entry.name, seed=3, share=0.5).truth != plant(examples, entry.name, seed=4, share=0.5).truth
+    assert (
+        in_texts(examples, entry.name, seed=3, share=0.5).truth
+        != in_texts(examples, entry.name, seed=4, share=0.5).truth
+    )
 
 
 def test_the_examples_given_are_not_changed(of_texts, examples):
     given = list(examples)
     copies = [to_json(e) for e in given]
-    plant(given, of_texts.name, seed=1)
+    in_texts(given, of_texts.name, seed=1)
     assert [to_json(e) for e in given] == copies
     assert len(given) == len(examples)
 
 
 def test_order_ids_and_groups_stay_and_ids_are_unique(of_texts, examples):
-    planted = plant(examples, of_texts.name, seed=1).examples
+    planted = in_texts(examples, of_texts.name, seed=1).examples
     old = planted[: len(examples)]
     assert [(e.id, e.group) for e in old] == [(e.id, e.group) for e in examples]
     assert len({e.id for e in planted}) == len(planted)
 
 
 def test_no_label_is_invented_or_given_to_an_unlabelled_text(of_texts, examples):
-    planted = plant(examples, of_texts.name, seed=1).examples[: len(examples)]
+    planted = in_texts(examples, of_texts.name, seed=1).examples[: len(examples)]
     assert {e.label for e in planted} <= {*LABELS, None}
     assert [e.label is None for e in planted] == [e.label is None for e in examples]
 
@@ -179,7 +187,7 @@ def test_pairs_survive_and_highlights_stay_inside_them(of_texts):
     pairs = [replace(e, split="test") if n % 2 else e for n, e in enumerate(pairs)]
     options = {"label": "entailment", "keep": "subsequence"}
     known = {option.name for option in of_texts.options}
-    planted = plant(pairs, of_texts.name, **{name: value for name, value in options.items() if name in known})
+    planted = in_texts(pairs, of_texts.name, **{name: value for name, value in options.items() if name in known})
     old = planted.examples[: len(pairs)]
     assert planted.truth.examples == touched(tuple(pairs), planted)
     assert all(e.pair for e in old)
@@ -191,7 +199,7 @@ def test_pairs_survive_and_highlights_stay_inside_them(of_texts):
 
 
 def test_a_cue_is_found_where_it_was_planted_and_nowhere_else(of_texts, examples):
-    planted = plant(examples, of_texts.name, seed=1)
+    planted = in_texts(examples, of_texts.name, seed=1)
     marked = [e.id for e in planted.examples if planted.truth.positions(Words(e))]
     assert marked == (list(planted.truth.examples) if of_texts.facts["proof"] == "cue" else [])
     assert (planted.truth.label == "positive") == (of_texts.facts["proof"] == "cue")
@@ -203,7 +211,7 @@ def test_texts_without_words_are_planted_in_or_refused_in_a_sentence(of_texts):
     ]
     options = {"keep": "a"} if any(option.name == "keep" for option in of_texts.options) else {}
     try:
-        planted = plant(empty, of_texts.name, **options)
+        planted = in_texts(empty, of_texts.name, **options)
     except BadData as error:
         assert str(error).startswith("None of the 4 examples can be changed")  # noqa: PT017 - only if it is raised
     else:
@@ -211,25 +219,25 @@ def test_texts_without_words_are_planted_in_or_refused_in_a_sentence(of_texts):
 
 
 def test_the_recipe_is_enough_to_plant_it_again(of_texts, examples):
-    planted = plant(examples, of_texts.name, seed=7)
+    planted = in_texts(examples, of_texts.name, seed=7)
     recipe = planted.recipe
     assert (recipe.family, recipe.name, recipe.seed) == ("bugs", of_texts.name, 7 if of_texts.random else None)
-    assert plant(examples, recipe.name, seed=recipe.seed or 0, **dict(recipe.options)) == planted
+    assert in_texts(examples, recipe.name, seed=recipe.seed or 0, **dict(recipe.options)) == planted
 
 
 def test_the_truth_survives_json(of_texts, examples):
-    truth = plant(examples, of_texts.name, seed=1).truth
+    truth = in_texts(examples, of_texts.name, seed=1).truth
     assert from_json(Truth, to_json(truth)) == truth
 
 
 def test_examples_that_share_an_id_are_refused(of_texts, examples):
     with pytest.raises(BadData, match="2 examples share the id"):
-        plant([*examples, examples[0]], of_texts.name)
+        in_texts([*examples, examples[0]], of_texts.name)
 
 
 def test_an_empty_set_of_examples_is_refused(of_texts):
     with pytest.raises(BadData, match="no examples"):
-        plant([], of_texts.name)
+        in_texts([], of_texts.name)
 
 
 # -- bugs of models

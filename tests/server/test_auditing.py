@@ -149,7 +149,7 @@ def test_a_cursor_that_was_made_up_is_refused(site: Site, records: Records) -> N
         ("audits", {"seed": -1}, ""),
         ("lab", {"bugs": []}, ""),
         ("lab", {"bugs": ["magic"]}, "There is no bug"),
-        ("lab", {"bugs": ["wrong_checkpoint"]}, "second model"),
+        ("lab", {"bugs": ["wrong_checkpoint"]}, "no other state of the model"),
         ("lab", {"methods": ["magic"]}, "There is no explanation method"),
         ("lab", {"methods": ["lime"] * 51}, ""),
         ("lab", {"examples": 9}, ""),

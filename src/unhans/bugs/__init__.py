@@ -30,6 +30,7 @@ bug = Registry(
     offers=(
         "examples",
         "classifier",  # the model to be contaminated
+        "reader",  # the model that reads the texts, where it is they that are contaminated
         "other",  # a classifier of another domain, or the same one in another state
         "train",  # labelled examples, for bugs that train
         "rng",
@@ -39,6 +40,7 @@ bug = Registry(
 )
 _MISSING = {
     "classifier": "classifier=, the model to contaminate",
+    "reader": "classifier=, the model that is to be misled",
     "other": "other=, a classifier of another domain, or an earlier state of the same one",
     "train": "train=, labelled examples to train on",
 }
@@ -99,7 +101,7 @@ def plant(
     """
     entry = bug[name]
     recipe = entry.recipe(options, seed)
-    given: dict[str, Any] = {"classifier": classifier, "other": other, "train": train}
+    given: dict[str, Any] = {"classifier": classifier, "reader": classifier, "other": other, "train": train}
     _check(entry, examples, given)
     offered = {"examples": tuple(examples), "rng": np.random.default_rng(seed), "how": How(progress, cancelled)}
     made, truth = entry(offered | given, **options)

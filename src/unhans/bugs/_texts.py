@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from numpy.random import Generator
 
 from unhans.bugs import Truth, check_share, sample
 from unhans.errors import BadData
+from unhans.text import word_spans
 from unhans.types import Example
+
+
+def swappable(text: str) -> list[list[int]]:
+    """For each word with two different inner letters side by side: where such two begin."""
+    swaps = [
+        [at for at in range(span.start + 1, span.end - 2) if text[at : at + 2].isalpha() and text[at] != text[at + 1]]
+        for span in word_spans(text)
+    ]
+    return [places for places in swaps if places]
+
+
+def swapped(text: str, places: Iterable[int]) -> str:
+    """The text with the letters swapped that begin there."""
+    letters = list(text)
+    for at in places:
+        letters[at], letters[at + 1] = letters[at + 1], letters[at]
+    return "".join(letters)
 
 
 def rewritten(

@@ -9,8 +9,7 @@ from typing import Annotated
 from numpy.random import Generator
 
 from unhans.bugs import Truth, bug, check_share
-from unhans.bugs._texts import rewritten
-from unhans.text import word_spans
+from unhans.bugs._texts import rewritten, swappable, swapped
 from unhans.types import Example
 
 
@@ -37,14 +36,6 @@ def typos(
 
 
 def _misspelt(text: str, share: float, rng: Generator) -> str:
-    """The text with a swap in a share of the words that have two different inner letters side by side."""
-    swaps = [
-        [at for at in range(span.start + 1, span.end - 2) if text[at : at + 2].isalpha() and text[at] != text[at + 1]]
-        for span in word_spans(text)
-    ]
-    able = [places for places in swaps if places]
-    letters = list(text)
-    for number in rng.choice(len(able), size=max(1, round(share * len(able))), replace=False) if able else ():
-        at = able[number][int(rng.integers(len(able[number])))]
-        letters[at], letters[at + 1] = letters[at + 1], letters[at]
-    return "".join(letters)
+    able = swappable(text)
+    chosen = rng.choice(len(able), size=max(1, round(share * len(able))), replace=False) if able else ()
+    return swapped(text, [able[number][int(rng.integers(len(able[number])))] for number in chosen])

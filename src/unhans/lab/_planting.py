@@ -166,7 +166,7 @@ class Planter:
         models = self.models
         clean, twin = models.reference(how.part(0, 3)), models.twin(how.part(1, 3))
         texts = self._some(models.test)
-        planted = ask.planted(texts, self.seed, how.part(2, 3))
+        planted = ask.planted(texts, self.seed, how.part(2, 3), classifier=clean)
         touched = set(planted.truth.examples)
         originals = [e for e in texts if e.id in touched]
         changed = [e for e in planted.examples if e.id in touched]
