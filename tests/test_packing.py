@@ -11,8 +11,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import tiny
+from unhans.model import as_examples
 from unhans.packing import MAX_PADDING, Forward
 from unhans.text import Hole, Words, as_variant
 from unhans.tokens import Row
@@ -177,6 +179,65 @@ def test_packed_logits_carry_the_same_gradients_as_plain_ones(kind: str) -> None
 
     torch.testing.assert_close(packed, plain, atol=1e-4, rtol=1e-3)
     assert packed.abs().max() > 0
+
+
+@pytest.mark.parametrize("kind", tiny.ENCODERS)
+@pytest.mark.parametrize("labels", [2, 3])
+@pytest.mark.parametrize("texts", [SINGLES, PAIRS])
+def test_gradients_of_a_mixed_batch_are_those_of_each_row_computed_plainly(kind: str, labels: int, texts: Any) -> None:
+    model = classifier(kind, labels)
+    examples = list(as_examples(texts))
+    batch, targets = model.batch(examples), torch.arange(len(examples)) % labels
+
+    found = model.gradient(model.embed(batch), batch, targets)
+
+    for n, example in enumerate(examples):
+        alone = model.batch([example])
+        leaf = model.embed(alone).detach().requires_grad_()
+        (wanted,) = torch.autograd.grad(model.logits(alone, leaf)[0, targets[n]], leaf)
+        own = found[n][batch.mask[n].bool()]
+        torch.testing.assert_close(own, wanted[0], atol=1e-5, rtol=1e-3)
+        assert not found[n][~batch.mask[n].bool()].any()
+    assert found.abs().max() > 0.01
+    assert model._forward.differentiates == (kind in tiny.PACKING)
+
+
+@pytest.mark.parametrize("kind", tiny.PACKING)
+def test_so_are_second_derivatives(kind: str) -> None:
+    model = classifier(kind)
+    batch, targets = model.batch(list(as_examples(SINGLES[:4]))), torch.tensor([0, 1, 1, 0])
+    weights = [weight for weight in model.model.parameters() if weight.requires_grad]
+
+    def second(packed: bool) -> Any:
+        leaf = model.embed(batch)
+        with sdpa_kernel(SDPBackend.MATH):
+            wanted = model.logits(batch, leaf, packed=packed).gather(1, targets[:, None]).sum()
+            first = torch.autograd.grad(wanted, leaf, create_graph=True)[0]
+            return torch.autograd.grad((first * batch.mask[..., None]).square().sum(), weights, allow_unused=True)
+
+    found, wanted = second(True), second(False)
+
+    compared = [(a, b) for a, b in zip(found, wanted, strict=True) if b is not None and b.any()]
+    assert len(compared) > len(weights) / 2
+    largest = max(float(b.abs().max()) for _, b in compared)  # some, as of keys' biases, are zero but for rounding
+    for a, b in compared:
+        torch.testing.assert_close(a, b, atol=1e-5 * largest, rtol=1e-2)
+
+
+def test_a_model_in_training_is_not_packed_for_gradients() -> None:
+    model = tiny.transformer("bert")
+    batch = model.batch(list(as_examples(SINGLES[:3])))
+    model.model.train()
+    seen: list[Any] = []
+    hook = model.model.bert.encoder.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape))
+
+    model.gradient(model.embed(batch), batch, torch.tensor([0, 0, 0]))
+    model.model.eval()
+    model.gradient(model.embed(batch), batch, torch.tensor([0, 0, 0]))
+
+    hook.remove()
+    assert seen[0][:2] == batch.ids.shape
+    assert seen[-1][:2] == (1, int(batch.mask.sum()))
 
 
 def tokens_for(kind: str) -> Any:

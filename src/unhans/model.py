@@ -355,8 +355,14 @@ class TransformerClassifier(Classifier):
         finally:
             self._contrasts = False
 
-    def logits(self, batch: Batch, embeddings: Tensor | None = None) -> Tensor:
-        """Logits, rows × labels; from changed embeddings if given. Carries gradients."""
+    def logits(self, batch: Batch, embeddings: Tensor | None = None, *, packed: bool = False) -> Tensor:
+        """Logits, rows × labels; from changed embeddings if given. Carries gradients.
+
+        `packed` computes the same from embeddings without padding, where the model allows it and is not in training;
+        whoever watches the model's modules then sees one long row.
+        """
+        if packed and embeddings is not None and self._pass_of(batch) is None and self._packs_gradients():
+            return self._forward.from_embeddings(embeddings, batch.mask, batch.types)
         inputs: dict[str, Tensor] = {"attention_mask": batch.mask}
         inputs |= {"input_ids": batch.ids} if embeddings is None else {"inputs_embeds": embeddings}
         if batch.types is not None:
@@ -370,6 +376,9 @@ class TransformerClassifier(Classifier):
             shared.logits = self._answer_batch(batch, inputs, embeddings)
             shared.from_embeddings = embeddings is not None
         return shared.logits
+
+    def _packs_gradients(self) -> bool:
+        return not self.model.training and self._forward.differentiates
 
     def _answer_batch(self, batch: Batch, inputs: dict[str, Tensor], embeddings: Tensor | None) -> Tensor:
         with self._forward.lock:  # a packed call in another thread has the model rewired while it runs
@@ -400,7 +409,7 @@ class TransformerClassifier(Classifier):
                 leaf = leaf * 1  # a pass of its own: what the rules send back must not reach the task's loss
                 rules.follow(leaf)
             with rules or nullcontext():
-                logits = self.logits(batch, leaf)
+                logits = self.logits(batch, leaf, packed=rules is None)  # rules follow single operations
             if self._contrasts:
                 logits = logits - logits.mean(1, keepdim=True)
             wanted = logits.gather(1, targets[:, None]).sum()
@@ -410,7 +419,7 @@ class TransformerClassifier(Classifier):
         self, points: Sequence[Tensor], batch: Batch, targets: Tensor, create_graph: bool = False
     ) -> Iterator[Tensor]:
         """The gradient at each of several points (each rows × tokens × width), as many at once as fill a batch."""
-        at_once = max(1, TOKEN_BUDGET // batch.ids.numel())
+        at_once = max(1, TOKEN_BUDGET // int(batch.mask.sum()))
         for start in range(0, len(points), at_once):
             some = points[start : start + at_once]
             many, goals = batch.repeated(len(some)), targets.repeat(len(some))

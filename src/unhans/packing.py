@@ -5,8 +5,10 @@ notice; attention is computed row by row (rows of equal length together), throug
 offers. After the last layer only the positions that the head reads are kept, and in BERT-shaped models the last layer
 is evaluated for those alone. The results are the model's own numbers.
 
+Gradients by the embeddings go the same way (`from_embeddings`), in evaluation mode; training is left to the plain way.
+
 A model qualifies when its architecture takes attention from outside and a trial at load time agrees with the plain
-forward pass. Any other model (DeBERTa, MPNet, decoders, …) is run plainly, in batches of equal or nearly equal length.
+forward pass (for gradients, at their first use, with the plain backward pass). Any other model (DeBERTa, MPNet, decoders, …) is run plainly, in batches of equal or nearly equal length.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -128,12 +131,6 @@ class Forward:
         asked = [reads[number] if reads else (0,) for number in order]
         flat = [start + position for start, positions in zip(starts, asked, strict=False) for position in positions]
         device = self.model.device
-        groups, at = [], 0
-        for length, group in groupby(map(len, ordered)):
-            n = len(list(group))
-            groups.append((at, n, length))
-            at += n * length
-        plan = _Plan(groups, torch.tensor(flat, device=device), all(len(positions) == 1 for positions in asked))
         inputs = {
             "input_ids": torch.tensor([[token for row in ordered for token in row.ids]], device=device),
             "position_ids": torch.tensor([[p for row in ordered for p in self._positions(row)]], device=device),
@@ -142,8 +139,8 @@ class Forward:
             inputs["token_type_ids"] = torch.tensor(
                 [[kind for row in ordered for kind in row.types or ()]], device=device
             )
-        with self.lock, self._rewired(plan):
-            logits: Tensor = self.model(**inputs).logits
+        one_each = all(len(positions) == 1 for positions in asked)
+        logits = self._run(inputs, list(map(len, ordered)), torch.tensor(flat, device=device), one_each)
         if reads is not None:
             logits = logits[:, 0]
         sizes = [len(positions) for positions in asked]
@@ -151,8 +148,65 @@ class Forward:
         back = torch.tensor(
             [begin[n] + i for n in range(len(rows)) for i in range(len(reads[n]) if reads else 1)], device=device
         )
-        self._attended = plan.attended
         return logits[back]
+
+    def _run(self, inputs: dict[str, Tensor], lengths: Sequence[int], reads: Tensor, one_read_each: bool) -> Tensor:
+        """The model on one long row made of rows of these lengths, equal ones side by side."""
+        groups, at = [], 0
+        for length, group in groupby(lengths):
+            n = len(list(group))
+            groups.append((at, n, length))
+            at += n * length
+        plan = _Plan(groups, reads, one_read_each)
+        with self.lock, self._rewired(plan):
+            logits: Tensor = self.model(**inputs).logits
+        self._attended = plan.attended
+        return logits
+
+    # -- packed, from embeddings: for gradients
+
+    def from_embeddings(self, embeddings: Tensor, mask: Tensor, types: Tensor | None) -> Tensor:
+        """Logits of rows that are given as word-piece embeddings, padded on the right; they carry gradients.
+
+        Only where `differentiates` says so.
+        """
+        order = mask.sum(1).argsort(stable=True)
+        real = mask[order].bool()
+        width = mask.shape[1]
+        places = (order[:, None] * width + torch.arange(width, device=mask.device))[real]
+        lengths = real.sum(1)
+        shift = self._shift
+        # from embeddings, Hugging Face counts straight on whatever the tokens are
+        positions = torch.arange(width, device=mask.device).expand_as(mask)[real] + (0 if shift is None else shift + 1)
+        inputs = {"inputs_embeds": embeddings.flatten(0, 1)[places][None], "position_ids": positions[None]}
+        if types is not None:
+            inputs["token_type_ids"] = types.flatten()[places][None]
+        logits = self._run(inputs, lengths.tolist(), lengths.cumsum(0) - lengths, one_read_each=True)
+        return logits[order.argsort()]
+
+    @cached_property
+    def differentiates(self) -> bool:
+        """Whether rows can be packed for gradients too: tried once, against the plain way."""
+        if not self.packed or _reads_tokens(self.model):
+            return False
+        rows = [_trial_row(self.model, length, self.pad_id) for length in (4, 9, 4)]
+        lines = [torch.tensor(padded([getattr(row, name) or () for row in rows], 0)) for name in ("ids", "types")]
+        ids, types = (line.to(self.model.device) for line in lines)
+        mask = torch.tensor(padded([(1,) * len(row) for row in rows], 0), device=self.model.device)
+        given = {"attention_mask": mask} | ({"token_type_ids": types} if rows[0].types is not None else {})
+        leaf = self.model.get_input_embeddings()(ids).detach().requires_grad_()
+        try:
+            ways = (
+                self.from_embeddings(leaf, mask, given.get("token_type_ids")),
+                self.model(inputs_embeds=leaf, **given).logits,
+            )
+            packed, plain = (torch.autograd.grad(logits[:, 0].sum(), leaf)[0] for logits in ways)
+        except (RuntimeError, TypeError, IndexError, AttributeError, AssertionError):
+            return False
+        scale = float(plain.abs().max())
+        return torch.allclose(*ways, atol=_TOLERANCE, rtol=1e-4) and torch.allclose(
+            packed, plain, atol=_TOLERANCE * max(1.0, scale), rtol=1e-3
+        )
 
     def _positions(self, row: Row) -> Sequence[int]:
         shift = self._shift

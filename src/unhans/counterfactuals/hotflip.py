@@ -93,7 +93,7 @@ def _pulls(classifier: TransformerClassifier, drafts: Sequence[Draft]) -> list[t
     """For each open word of each draft, the gradient of the goal by it, and its own embedding."""
     batch = classifier.batch([one.example for one in drafts])
     leaf = classifier.embed(batch).detach().requires_grad_()
-    gain = _gain(classifier.logits(batch, leaf), drafts)
+    gain = _gain(classifier.logits(batch, leaf, packed=True), drafts)
     (gradient,) = torch.autograd.grad(gain.sum(), leaf)
     return [_of_words(batch, n, one, gradient[n], leaf[n].detach()) for n, one in enumerate(drafts)]
 
