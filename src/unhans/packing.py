@@ -8,7 +8,8 @@ is evaluated for those alone. The results are the model's own numbers.
 Gradients by the embeddings go the same way (`from_embeddings`), in evaluation mode; training is left to the plain way.
 
 A model qualifies when its architecture takes attention from outside and a trial at load time agrees with the plain
-forward pass (for gradients, at their first use, with the plain backward pass). Any other model (DeBERTa, MPNet, decoders, …) is run plainly, in batches of equal or nearly equal length.
+forward pass (for gradients, at their first use, with the plain backward pass). Any other model (DeBERTa, MPNet,
+decoders, …) is run plainly, in batches of equal or nearly equal length.
 """
 
 from __future__ import annotations
