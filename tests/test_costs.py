@@ -67,6 +67,15 @@ PASSES = {
     "pattern_net": 1,
     "pattern_attribution": 1,
 }
+PLAIN_GRADIENTS = (  # the others follow single operations, or read single modules
+    "saliency",
+    "input_x_gradient",
+    "integrated_gradients",
+    "smoothgrad",
+    "smoothgrad_squared",
+    "vargrad",
+    "gradient_shap",
+)
 OPTIONS = {
     "lime": {"num_samples": SAMPLES},
     "kernel_shap": {"num_samples": SAMPLES},
@@ -81,7 +90,7 @@ class Meter:
     """What a model was made to do."""
 
     asked: list[Row] = field(default_factory=list)  # questions that reached it
-    rows: int = 0  # of all forward passes, packed ones not counted
+    rows: int = 0  # of all forward passes, questions not counted
     cells: int = 0  # tokens of all forward passes, with padding
     padded: int = 0
     calls: int = 0
@@ -113,10 +122,17 @@ def metered(classifier: TransformerClassifier) -> Iterator[Meter]:
     """Inside, everything that this classifier computes is counted."""
     meter, plain, tokens = Meter(), classifier.answer, classifier.tokens
     _ = classifier.revision  # taken once and kept; it tokenises a probe
+    forward = classifier._forward
+    _ = forward.differentiates  # tried once and kept
+    packed = forward.from_embeddings
 
     def answer(questions: Sequence[Row]) -> Any:
         meter.asked.extend(questions)
         return plain(questions)
+
+    def from_embeddings(embeddings: Any, mask: Any, types: Any) -> Any:
+        meter.rows += len(mask) - 1  # laid end to end, the model sees them as one
+        return packed(embeddings, mask, types)
 
     def look(_: Any, __: Any, given: dict[str, Any]) -> None:
         ids, embeddings, mask = (given.get(name) for name in ("input_ids", "inputs_embeds", "attention_mask"))
@@ -129,12 +145,13 @@ def metered(classifier: TransformerClassifier) -> Iterator[Meter]:
 
     hook = classifier.model.register_forward_pre_hook(look, with_kwargs=True)
     classifier.answer = answer  # type: ignore[method-assign]
+    forward.from_embeddings = from_embeddings  # type: ignore[method-assign]
     real, tokens.tokenizer = tokens.tokenizer, Watched(tokens.tokenizer, meter)
     try:
         yield meter
     finally:
         hook.remove()
-        del classifier.answer
+        del classifier.answer, forward.from_embeddings
         tokens.tokenizer = real
 
 
@@ -183,9 +200,9 @@ def test_no_method_computes_in_another_precision_than_fp32_unless_told_to(method
     def look(_: Any, given: Any, out: Any) -> None:
         seen.update(one.dtype for one in (*given, out) if isinstance(one, torch.Tensor) and one.is_floating_point())
 
-    for part in classifier.model.modules():
-        part.register_forward_hook(look)
     with metered(classifier) as meter:
+        for part in classifier.model.modules():
+            part.register_forward_hook(look)
         explain(classifier, method)
 
     assert seen == ({torch.float32} if meter.calls else set())
@@ -248,11 +265,22 @@ def test_a_method_that_differentiates_passes_each_text_as_often_as_its_formula_s
     assert not meter.asked
 
 
+@pytest.mark.parametrize("method", PLAIN_GRADIENTS)
+def test_gradients_cost_not_one_cell_of_padding(method: str) -> None:
+    classifier = model_for(method)
+    tokens = int(classifier.batch(EXAMPLES).mask.sum())
+    assert tokens < classifier.batch(EXAMPLES).ids.numel()
+    with metered(classifier) as meter:
+        explain(classifier, method)
+
+    assert meter.cells == PASSES[method] * tokens
+
+
 @pytest.mark.parametrize("method", ["integrated_gradients", "smoothgrad", "gradient_shap"])
 def test_as_many_steps_go_together_as_the_budget_has_room_for(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = model_for(method)
-    cells = classifier.batch(EXAMPLES).ids.numel()
-    monkeypatch.setattr(unhans.model, "TOKEN_BUDGET", 8 * cells)
+    tokens = int(classifier.batch(EXAMPLES).mask.sum())
+    monkeypatch.setattr(unhans.model, "TOKEN_BUDGET", 8 * tokens)
     with metered(classifier) as meter:
         explain(classifier, method)
 

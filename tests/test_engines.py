@@ -40,6 +40,12 @@ def apart(one: Any, other: Any, texts: list[Any] = TEXTS) -> float:
     return float(np.abs(one.log_probs(texts) - other.log_probs(texts)).max())
 
 
+def alike(found: Sequence[Attribution], wanted: Sequence[Attribution]) -> bool:
+    """The same scores but for rounding: texts that a cache knows are not asked again, which makes other batches."""
+    pairs = zip(found, wanted, strict=True)
+    return all(np.allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6) for one, other in pairs)
+
+
 def with_outliers() -> TransformerClassifier:
     """A model that 8 bits ruin: two numbers that nobody reads are so large that all others round to nothing."""
     classifier = tiny.transformer(seed=1)
@@ -255,7 +261,7 @@ def test_a_rounding_engine_that_passes_answers_itself(name: str) -> None:
 def test_an_engine_that_orders_words_otherwise_is_not_used_and_that_is_said() -> None:
     classifier = with_outliers()
     plain, asked = (attribute(classifier, EXAMPLES, engine=engine, **LIME) for engine in (None, "int8"))
-    assert [one.scores for one in asked] == [one.scores for one in plain]
+    assert alike(asked, plain)
     (told,) = {one.terms.engine for one in asked}
     assert re.match(r"Answers are fp32's: int8 orders words otherwise \(mean Spearman to fp32 -?0\.\d{3} on 8", told)
     assert "Answers are onnx's" in attribute(classifier, EXAMPLES, engine="onnx", **LIME)[0].terms.engine
@@ -329,7 +335,7 @@ def test_an_engine_that_fails_its_trial_leaves_the_answers_to_fp32_and_that_is_s
     plain = attribute(classifier, EXAMPLES, **LIME)
     monkeypatch.setattr(ENGINES["autocast"], "answer", overflow)
     asked = attribute(classifier, EXAMPLES, engine="autocast", **LIME)
-    assert [one.scores for one in asked] == [one.scores for one in plain]
+    assert alike(asked, plain)
     (said,) = {one.terms.engine for one in asked}
     assert said.startswith("Answers are fp32's: autocast failed where fp32 did not. The model answered with values")
     task = explaining(classifier, engine="autocast", **LIME)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tiny
 from unhans.counterfactuals import Constraints, Goal, find_flips, search_settings
 from unhans.counterfactuals._drafts import combined, draft
-from unhans.counterfactuals.hotflip import hotflip
+from unhans.counterfactuals.hotflip import _top, hotflip
 from unhans.model import TransformerClassifier
 from unhans.text import Words, visible_form
 from unhans.types import Edit
@@ -85,6 +87,33 @@ def test_proposals_are_those_of_the_formula(classifier, text, target):
     (found,) = hotflip(classifier, [on], rules, (), candidates=25)
 
     assert [edit for (edit,) in found] == naive_proposals(classifier, words, (), goal, 25)
+
+
+@pytest.mark.parametrize("room", [1, 1000, 10**9])
+def test_drafts_that_share_a_product_or_are_split_over_several_get_each_its_own_proposals(
+    classifier, text, room, monkeypatch
+):
+    monkeypatch.setattr("unhans.counterfactuals.hotflip._ESTIMATES", room)
+    rules = Constraints(search_settings({}), classifier)
+    texts = [Words(text), Words(" ".join(text.split()[:2])), Words(" ".join(reversed(text.lower().split())))]
+    on = [draft(words, (), range(len(words)), Goal(n), str(n)) for n, words in enumerate(texts)]
+
+    found = hotflip(classifier, on, rules, (), candidates=12)
+
+    for n, (words, own) in enumerate(zip(texts, found, strict=True)):
+        assert [edit for (edit,) in own] == naive_proposals(classifier, words, (), Goal(n), 12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(size=st.integers(1, 5000), k=st.integers(1, 60), kinds=st.integers(1, 5000), seed=st.integers(0, 99))
+def test_the_greatest_are_found_by_blocks_also_where_many_are_equal(size, k, kinds, seed):
+    values = torch.from_numpy(np.random.default_rng(seed).integers(0, kinds, size).astype(np.float32))
+
+    found, numbers = _top(values, k)
+
+    assert torch.equal(found, values.sort(descending=True).values[:k])
+    assert torch.equal(values[numbers], found)
+    assert len(set(numbers.tolist())) == len(numbers)
 
 
 def naive_search(classifier, words: Words, goal: Goal, steps: int, *, beam: int, candidates: int) -> float:

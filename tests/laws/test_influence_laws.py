@@ -59,8 +59,8 @@ def test_batches_and_company_change_nothing(method, monkeypatch):
     train = examples(classifier.labels)
     anchors = train[:2]
     together = index(method, classifier, train).scores(anchors)
-    for module in ("_gradients", "_head", "_hessians"):
-        monkeypatch.setattr(f"unhans.influences.{module}.TOKEN_BUDGET", 8)
+    for module in ("influences._gradients", "influences._hessians", "model"):
+        monkeypatch.setattr(f"unhans.{module}.TOKEN_BUDGET", 8)
     alone = index(method, classifier, train)
     assert close(together, np.concatenate([alone.scores(anchor) for anchor in anchors]))
 

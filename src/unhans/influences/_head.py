@@ -17,14 +17,13 @@ from torch import Tensor, nn
 
 from unhans.errors import BadOption, Unsupported
 from unhans.influences import How, Shelf
-from unhans.model import TOKEN_BUDGET, Batch, TransformerClassifier
-from unhans.scoring import batches_by_length
+from unhans.model import TransformerClassifier
 from unhans.text import as_variant
+from unhans.tokens import Row
 from unhans.types import Example
 
 Floats = NDArray[np.float64]
 _AT_ONCE = 512  # examples whose features are kept together
-_WASTE = 0.1  # share of padded cells in a batch
 _SAME = 1e-3  # of a logit: how far the head's own answer may be from the model's
 
 
@@ -141,35 +140,32 @@ def mean_curvature(seen: Seen, shares: Floats) -> float:
 
 def _read(classifier: TransformerClassifier, head: nn.Linear, examples: Sequence[Example]) -> NDArray[np.float32]:
     """Features and logits of each example, side by side."""
-    lengths = [len(row) for row in classifier.questions([as_variant(e) for e in examples])]
+    rows = classifier.questions([as_variant(e) for e in examples])
     found = np.empty((len(examples), head.in_features + head.out_features), np.float32)
-    for numbers in batches_by_length(lengths, TOKEN_BUDGET, _WASTE):
-        found[numbers] = _read_batch(classifier, head, classifier.batch([examples[n] for n in numbers]))
+    for numbers in classifier.batches(rows):  # short rows first, which is the order they are packed in
+        found[numbers] = _read_batch(classifier, head, [rows[n] for n in numbers])
     return found
 
 
-def _read_batch(classifier: TransformerClassifier, head: nn.Linear, batch: Batch) -> NDArray[np.float32]:
+def _read_batch(classifier: TransformerClassifier, head: nn.Linear, rows: Sequence[Row]) -> NDArray[np.float32]:
     inputs: list[Tensor] = []
 
     def listen(_: nn.Module, given: tuple[Any, ...]) -> None:
-        inputs.append(given[0])
+        features = given[0].float()
+        # a decoder's head answers for every token; its batches have rows of one length, whose last one counts
+        inputs.append(features[:, -1] if features.dim() == 3 else features)
 
     hook = head.register_forward_pre_hook(listen)
     try:
-        with torch.inference_mode():
-            logits = classifier.logits(batch).float()
+        logits = classifier.answer(rows)
     finally:
         hook.remove()
-    features = inputs[-1].float()
-    if features.dim() == 3:  # a decoder's head answers for every token, and the last that is not padding counts
-        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-        last = torch.where(batch.mask > 0, places, 0).argmax(1)
-        features = features[torch.arange(len(last)), last]
-    own = nn.functional.linear(features, head.weight.detach().float(), _detached(head.bias))
-    if own.shape != logits.shape or float((own - logits).abs().max()) > _SAME * (1 + float(logits.abs().max())):
+    with torch.inference_mode():
+        features = torch.cat(inputs)
+        own = nn.functional.linear(features, head.weight.detach().float(), _detached(head.bias)).cpu().numpy()
+    if own.shape != logits.shape or np.abs(own - logits).max() > _SAME * (1 + np.abs(logits).max()):
         raise _not_linear()
-    both: NDArray[np.float32] = torch.cat([features, logits], 1).cpu().numpy()
-    return both
+    return np.hstack([features.cpu().numpy(), logits])
 
 
 def _detached(bias: Tensor | None) -> Tensor | None:
