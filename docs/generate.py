@@ -30,6 +30,7 @@ SPEED = re.compile(r"(<!-- attribution-figures -->\n).*?(<!-- /attribution-figur
 SERVER = re.compile(r"(<!-- server-figures -->\n).*?(<!-- /server-figures -->)", re.DOTALL)
 INFLUENCE = re.compile(r"(<!-- influence-figures -->\n).*?(<!-- /influence-figures -->)", re.DOTALL)
 BARS = re.compile(r"(<!-- bars -->\n).*?(<!-- /bars -->)", re.DOTALL)
+GROWTH = re.compile(r"(<!-- growth -->\n).*?(<!-- /growth -->)", re.DOTALL)
 MARKED = re.compile(r"(<!-- methods -->\n).*?(<!-- /methods -->)", re.DOTALL)
 
 
@@ -141,6 +142,60 @@ def _all_bars(current: str) -> str:
     return BARS.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
 
 
+def growth(current: str) -> str:
+    """How cost grows, from `bench/growth.py --json bench/results/growth.json`."""
+    figures = ROOT / "bench/results/growth.json"
+    if not figures.exists():
+        return current
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    peaks = told["examples"]["peaks"]
+    lines = [f"Measured with {told['machine']}. Times are in those of the smallest size.", ""]
+    lines += [*_grown("words of a text", told["words"]), "", *_grown("examples", told["examples"]["seconds"])]
+    lines += [f"| *most memory so far* | {' | '.join(f'{peaks[size]:,.0f} MB' for size in sorted(peaks, key=int))} |"]
+    lines += ["", *_grown("labels", told["labels"])]
+    return GROWTH.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
+
+
+def _grown(what: str, curves: dict[str, dict[str, list[float]]]) -> list[str]:
+    """A table of curves: sizes across, and in each cell how many times as long as the smallest size took."""
+    sizes = sorted({int(size) for curve in curves.values() for size in curve})
+    lines = [f"| {what} | {' | '.join(f'{size:,}' for size in sizes)} |", "|---" * (len(sizes) + 1) + "|"]
+    for name, curve in curves.items():
+        least = median(curve[str(min(map(int, curve)))])
+        cells = (f"{median(curve[str(size)]) / least:,.3g}" if str(size) in curve else "–" for size in sizes)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def bulk(current: str) -> str:
+    """The page on very many texts with the figures of `bench/ray_scaling.py --json bench/results/ray_scaling.json`."""
+    figures = ROOT / "bench/results/ray_scaling.json"
+    if not figures.exists():
+        return current
+    told = json.loads(figures.read_text(encoding="utf-8"))
+    lines = [f"Measured with {told['machine']}: {told['method']} on {told['examples']:,} texts.", ""]
+    lines += ["| who | speed against one worker of Ray | by rounds |", "|---|---|---|"]
+    for name, speed in told["speed against one worker"].items():
+        who = "this process, one thread" if name == "here" else f"{name} worker{'s' if name != '1' else ''} of Ray"
+        lines.append(f"| {who} | {speed:.2f} | {', '.join(f'{ratio:.2f}' for ratio in told['each turn'][name])} |")
+    cost, own = told["c: seconds of a worker for a text"], told["d: seconds of the writing process for a text"]
+    share, busy = (
+        told["e: share of the workers' speed that is there"],
+        told["workers that reading and writing keep busy"],
+    )
+    guess = told["estimate"]
+    lines += [
+        "",
+        f"Here c = {cost:.2g} s, d = {own:.2g} s (so {busy:,.0f} workers keep one reading and writing process busy), "
+        f"e = {share:.2f}, and a row takes {told['bytes of a row']:,.0f} bytes. "
+        f"For N = {guess['texts']:.0e} texts and W = {guess['workers']:,} such workers that comes to "
+        f"**{guess['hours']:,.0f} hours** (work {guess['hours of work']:,.0f}, reading and writing "
+        f"{guess['hours of reading and writing']:,.1f}) and {guess['terabytes']:.2g} TB. It is a reckoning: no cluster "
+        "was there to try it on.",
+    ]
+    return FIGURES.sub(lambda match: f"{match[1]}\n{chr(10).join(lines)}\n\n{match[2]}", current)
+
+
 def _listed(bars: list[dict[str, Any]]) -> list[str]:
     """Bars one below the other."""
     return [f"- {bar['says']}" for bar in bars]
@@ -210,7 +265,7 @@ def _help(command: click.Command, name: str) -> str:
 def pages() -> dict[Path, str]:
     """Every generated file with what it should say."""
     front, core, methods_speed = ROOT / "README.md", ROOT / "docs/scoring.md", ROOT / "docs/speed.md"
-    reliable, traced = ROOT / "RELIABILITY.md", ROOT / "docs/influences.md"
+    reliable, traced, many = ROOT / "RELIABILITY.md", ROOT / "docs/influences.md", ROOT / "docs/bulk.md"
     return {
         ROOT / "docs/methods.md": methods(),
         ROOT / "docs/cli.md": cli(),
@@ -218,7 +273,8 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/openapi.json": openapi(),
         front: readme(front.read_text(encoding="utf-8")),
         core: scoring(core.read_text(encoding="utf-8")),
-        methods_speed: speed(methods_speed.read_text(encoding="utf-8")),
+        methods_speed: growth(speed(methods_speed.read_text(encoding="utf-8"))),
+        many: bulk(many.read_text(encoding="utf-8")),
         reliable: reliability(reliable.read_text(encoding="utf-8")),
         traced: influences(traced.read_text(encoding="utf-8")),
     }

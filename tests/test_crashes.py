@@ -66,7 +66,7 @@ def harass(server: Server, crowd: Crowd, rounds: int, chance: random.Random) -> 
         server.start()
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.slow)])
 def test_what_was_saved_survives_kill_9_of_the_server(tmp_path, sessions, rounds):
     print("UNHANS_SEED", SEED)  # noqa: T201 - shown if it fails, to run it again
     with Server(tmp_path / "work") as server:
