@@ -141,13 +141,16 @@ def _written(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def machine() -> str:
-    """What figures are measured on, in one sentence; every benchmark records this one."""
+def machine(wall: bool = False) -> str:
+    """What figures are measured on, in one sentence; every benchmark records this one.
+
+    One thread is timed by its process's CPU time, unless other processes do the work and it is `wall` time.
+    """
     import torch
     import transformers
 
     threads = torch.get_num_threads()
-    timed = "process CPU time" if threads == 1 else "wall time"
+    timed = "process CPU time" if threads == 1 and not wall else "wall time"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}, Python {platform.python_version()}"
     where = f"{os.cpu_count()} cores of {_processor()}, {memory:.0f} GB, {platform.system()}"
@@ -168,11 +171,11 @@ def peak_memory() -> float:
     return most / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def finish(bars: Sequence[Bar], file: Path | None, **more: Any) -> None:
+def finish(bars: Sequence[Bar], file: Path | None, *, wall: bool = False, **more: Any) -> None:
     """Print the bars, and write them with all else that was found if a file is wanted."""
-    print("\n".join([machine(), *(bar.says for bar in bars)]), flush=True)
+    print("\n".join([machine(wall), *(bar.says for bar in bars)]), flush=True)
     if file is not None:
-        found = {"at": now(), "machine": machine(), "bars": [bar.to_json() for bar in bars]}
+        found = {"at": now(), "machine": machine(wall), "bars": [bar.to_json() for bar in bars]}
         write(file, found | more)
 
 

@@ -54,7 +54,7 @@ def main() -> None:
                 assert _contents(place) == _contents(first), "the rows are not the same"
         told = _told(asked, seconds, _own_share(Path(folder), task, examples, asked.part), _row_size(first, examples))
     print(json.dumps(told, indent=1, ensure_ascii=False))
-    finish(_bars(told["each turn"], sizes), asked.json, **told)
+    finish(_bars(told["each turn"], sizes), asked.json, wall=True, **told)
 
 
 def _bars(ratios: Mapping[str, Sequence[float]], sizes: Sequence[int]) -> list[Bar]:

@@ -279,9 +279,7 @@ def test_gradients_cost_not_one_cell_of_padding(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["integrated_gradients", "smoothgrad", "gradient_shap"])
-def test_as_many_steps_go_together_as_half_a_batch_has_room_for(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_many_steps_go_together_as_half_a_batch_has_room_for(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = model_for(method)
     tokens = int(classifier.batch(EXAMPLES).mask.sum())
     monkeypatch.setattr(unhans.model, "TOKEN_BUDGET", 2 * 8 * tokens)

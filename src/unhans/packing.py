@@ -197,15 +197,14 @@ class Forward:
         given = {"attention_mask": mask} | ({"token_type_ids": types} if rows[0].types is not None else {})
         leaf = self.model.get_input_embeddings()(ids).detach().requires_grad_()
         try:
-            ways = (
-                self.from_embeddings(leaf, mask, given.get("token_type_ids")),
-                self.model(inputs_embeds=leaf, **given).logits,
-            )
-            packed, plain = (torch.autograd.grad(logits[:, 0].sum(), leaf)[0] for logits in ways)
+            one = self.from_embeddings(leaf, mask, given.get("token_type_ids"))
+            with self.lock:  # a call in another thread has the model rewired while it runs
+                other: Tensor = self.model(inputs_embeds=leaf, **given).logits
+            packed, plain = (torch.autograd.grad(logits[:, 0].sum(), leaf)[0] for logits in (one, other))
         except (RuntimeError, TypeError, IndexError, AttributeError, AssertionError):
             return False
         scale = float(plain.abs().max())
-        return torch.allclose(*ways, atol=_TOLERANCE, rtol=1e-4) and torch.allclose(
+        return torch.allclose(one, other, atol=_TOLERANCE, rtol=1e-4) and torch.allclose(
             packed, plain, atol=_TOLERANCE * max(1.0, scale), rtol=1e-3
         )
 

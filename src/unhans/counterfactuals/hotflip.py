@@ -23,7 +23,7 @@ from unhans.types import Edit
 
 _LOOKED_AT = 40  # estimates looked through for each candidate wanted, for the rules forbid some
 _ESTIMATES = 8_000_000  # positions × words held at once: more are not faster
-_BLOCK = 64
+_BLOCK = 64  # estimates of which first only the greatest is looked at
 
 
 @counterfactual(needs={"predict", "gradients"}, paper="arXiv:1712.06751")
