@@ -35,7 +35,7 @@ def test_a_stale_page_is_noticed(tmp_path, monkeypatch):
     module = generator()
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("<!-- methods -->\nold\n<!-- /methods -->\n")
-    for name in ("docs/scoring.md", "docs/speed.md", "docs/influences.md", "RELIABILITY.md"):
+    for name in ("docs/scoring.md", "docs/speed.md", "docs/influences.md", "docs/bulk.md", "RELIABILITY.md"):
         (tmp_path / name).write_text("no figures here")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     assert {path.name for path in module.stale()} == {
