@@ -131,8 +131,7 @@ def _best(
     wanted: int,
 ) -> Iterator[list[tuple[Edit, ...]]]:
     """For each draft the edits with the greatest estimates that keep to the rules, best first."""
-    places = [len(own) for own, _ in pulls]
-    for one, (values, numbers) in zip(drafts, _greatest(pulls, places, vocabulary.table, wanted), strict=True):
+    for one, (values, numbers) in zip(drafts, _greatest(pulls, vocabulary.table, wanted), strict=True):
         edits: dict[Edit, None] = {}
         for number in numbers[np.argsort(-values, kind="stable")].tolist():
             slot, n = divmod(number, len(vocabulary.strings))
@@ -146,16 +145,16 @@ def _best(
 
 
 def _greatest(
-    pulls: Sequence[tuple[Tensor, Tensor]], places: Sequence[int], table: Tensor, wanted: int
+    pulls: Sequence[tuple[Tensor, Tensor]], table: Tensor, wanted: int
 ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
     """For each draft its greatest estimates and where they stand, place by place and word by word.
 
-    Drafts share one product as far as memory allows: a product for each takes twice as long.
+    Drafts share one product as far as memory allows: products of few rows are slow.
     """
     every = torch.cat([own for own, _ in pulls])
     stay = torch.cat([(own * olds).sum(1, keepdim=True) for own, olds in pulls])
-    begins = [0, *accumulate(places)]
-    found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in places]
+    begins = [0, *accumulate(len(own) for own, _ in pulls)]
+    found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in pulls]
     at_once = max(1, _ESTIMATES // len(table))
     for start in range(0, len(every), at_once):
         stop = min(start + at_once, len(every))
