@@ -262,8 +262,8 @@ export function rangeText(values: readonly number[]): string {
 
 export const cellText = (value: number): string => value.toFixed(2).replace("-", "−").replace("−0.00", "0.00");
 
-/** What stands under the number of a cell if asked for. */
-export const errorText = ({ error, n }: Pick<Sighting, "error" | "n">): string => `${error === null ? "" : `± ${cellText(error)} `}n ${count(n)}`;
+/** What stands under the number of a cell if asked for; a narrow cell breaks it only between the two. */
+export const errorText = ({ error, n }: Pick<Sighting, "error" | "n">): string => `${error === null ? "" : `±\u00a0${cellText(error)} `}n\u00a0${count(n)}`;
 
 /** A cell for screen readers, and for the tooltip. What is seen in the cell is in it word for word. */
 export function sightingText(one: Sighting): string {

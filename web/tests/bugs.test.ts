@@ -133,7 +133,7 @@ describe("the matrix", () => {
     expect(bestText([])).toBe("");
   });
   it("a cell is told in full; so is the proof that a bug took", () => {
-    expect(sightingText(lab.sightings[0]!)).toBe("saliency, spurious word: detection 0.98 ± 0.01 n 100, random 0.50, sees it");
+    expect(sightingText(lab.sightings[0]!)).toBe("saliency, spurious word: detection 0.98 ±\u00a00.01 n\u00a0100, random 0.50, sees it");
     expect(tookText(lab.bugs[0]!)).toBe("0.97, without it 0.50");
     expect(tookText(lab.bugs[1]!)).toBe("");
     expect(showingOf(lab, "spurious_word")).toEqual(["e1"]);
@@ -168,7 +168,7 @@ describe("the matrix", () => {
   it("signs stand beside the numbers; standard errors come when asked for", () => {
     expect(table().get("[data-cell='0-0']").text()).toBe("0.98✓");
     expect(table().get("[data-cell='1-0']").text()).toBe("0.40✗");
-    expect(table({ errors: true }).get("[data-cell='0-0']").text()).toContain("± 0.01");
+    expect(table({ errors: true }).get("[data-cell='0-0']").text()).toContain("±\u00a00.01");
   });
   it("a method that is warned of is marked, and names are texts", () => {
     const odd = { ...lab, bugs: [bug(HOSTILE)], sightings: [sighting(HOSTILE, "guided_backprop", 0.6)] };
