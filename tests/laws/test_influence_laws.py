@@ -19,6 +19,8 @@ ONE_SIDED = {"representer"}  # weighs how wrong the head is on the training exam
 # a short recursion will do; over the head alone, for the curvature of untrained layers is not positive
 FEW = {"lissa": {"depth": 8, "batch": 2, "layers": 0}}
 PASSES_EACH_TIME = {"ekfac"}  # keeps the curvature, and reads the training examples for every few texts
+# a slope is the difference of two nearly equal losses: other batches round it off in the third digit, by processor
+ROUNDED = {"lissa": 1e-2}
 WATCHED = "waiter"
 
 
@@ -62,7 +64,8 @@ def test_batches_and_company_change_nothing(method, monkeypatch):
     for module in ("influences._gradients", "influences._hessians", "model"):
         monkeypatch.setattr(f"unhans.{module}.TOKEN_BUDGET", 8)
     alone = index(method, classifier, train)
-    assert close(together, np.concatenate([alone.scores(anchor) for anchor in anchors]))
+    each = np.concatenate([alone.scores(anchor) for anchor in anchors])
+    assert close(together, each, ROUNDED.get(method, 2e-3))
 
 
 @pytest.mark.parametrize("method", METHODS)

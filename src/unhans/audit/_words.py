@@ -10,7 +10,7 @@ happens with them is what happens with any word.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,7 +20,7 @@ from unhans.attributions import readable_words
 from unhans.audit._look import Ask, changes
 from unhans.audit._statistics import Flags, Floats, Ints, wilson
 from unhans.errors import BadData
-from unhans.heuristics import has
+from unhans.heuristics.negation import negates
 from unhans.model import Classifier
 from unhans.scoring import How
 from unhans.text import Variant, Words, visible_form
@@ -31,6 +31,8 @@ _FEWEST = 5  # texts that a word must be in to be tried
 _HOSTS = 40  # clear texts that each word is put into
 _OWN = 40  # texts with the word, from which it is taken out
 _CONTROLS = 20  # comparable words
+_REACH = 3  # words behind a negation that may belong to it, as in "not in the least"
+_PART_OF_IT = 2 / 3  # share of its texts in which a word stands there, from which on it is part of negating
 
 
 @dataclass(frozen=True)
@@ -119,12 +121,16 @@ class Texts:
     def counts(self) -> Mapping[str, Counter[int]]:
         """In how many labelled texts each word is, by label; -1 counts the examples without one."""
         found: dict[str, Counter[int]] = defaultdict(Counter)
-        words, numbers = self.labelled
-        bare = [(self.forms[n], -1) for n in np.flatnonzero(self.given < 0).tolist()]
-        for some, number in (*zip(words, numbers.tolist(), strict=True), *bare):
+        numbers = [*self.labelled[1].tolist(), *[-1] * (len(self._every) - len(self.labelled[1]))]
+        for some, number in zip(self._every, numbers, strict=True):
             for word in set(some):
                 found[word][number] += 1
         return found
+
+    @cached_property
+    def _every(self) -> list[tuple[str, ...]]:
+        """The words of all texts, those trained on included: first those with a label, then those without."""
+        return [*self.labelled[0], *(self.forms[n] for n in np.flatnonzero(self.given < 0).tolist())]
 
     def times(self, word: str) -> int:
         """In how many labelled texts a word is: those without a label speak for none, and against none."""
@@ -134,10 +140,17 @@ class Texts:
     def vocabulary(self) -> dict[str, int]:
         """Words that can be tried, with the number of texts they are in: enough of them.
 
-        Words that negate are left to other checks: they change the meaning wherever they are put.
+        Words that negate, or mostly stand right behind one that does, are left to other checks: they change the
+        meaning wherever they are put.
         """
         found = {word: counts.total() for word, counts in sorted(self.counts.items())}
-        return {word: n for word, n in found.items() if n >= _FEWEST and not has(Example("", word), "negation")}
+        negating = {word for word in found if negates(word)}
+        behind = Counter(word for words in self._every for word in _behind(words, negating))
+        return {
+            word: n
+            for word, n in found.items()
+            if n >= _FEWEST and word not in negating and behind[word] < _PART_OF_IT * n
+        }
 
     def hosts(self, label: int) -> list[int]:
         """Clear texts of other labels, drawn by the seed: the surer half of those that the model is not wrong about."""
@@ -146,6 +159,12 @@ class Texts:
         sure = self.log_probs[other, self.predicted[other]]
         clear = other[sure >= np.median(sure)] if len(other) else other
         return [int(n) for n in np.random.default_rng([self.seed, 47, label]).permutation(clear)]
+
+
+def _behind(words: Sequence[str], negating: Collection[str]) -> set[str]:
+    """The words of a text that stand close behind one that negates."""
+    at = [n for n, word in enumerate(words) if word in negating]
+    return {word for n in at for word in words[n + 1 : n + 1 + _REACH]}
 
 
 def comparable(texts: Texts, tried: Iterable[str], rng: np.random.Generator) -> list[str]:

@@ -26,7 +26,8 @@ from unhans.types import Example
 
 Use = Callable[[int, list[int], Tensor], None]
 """Told the number of a layer, the numbers of some examples, and a matrix for each: examples × outputs × columns."""
-_HELD = 50_000_000  # numbers held at once: 200 MB
+_HELD = 50_000_000  # numbers of training examples' gradients held at once: 200 MB
+_ASKED = 250_000_000  # of anchors' gradients: 1 GB. As often as it is full, all training examples are gone through
 _LEAST = 1e-30  # a model that is sure of everything has no curvature
 
 
@@ -57,7 +58,7 @@ def ekfac(  # noqa: PLR0917 - what it asks for, by name
     factors = curvature.factors(taught, shelf, damping, how)
 
     def pushes(anchors: Sequence[Example], how: How) -> Pushes:
-        at_once, scores = max(1, _HELD // curvature.weights), np.empty((len(anchors), len(train)))
+        at_once, scores = max(1, _ASKED // curvature.weights), np.empty((len(anchors), len(train)))
         for start in range(0, len(anchors), at_once):
             some = anchors[start : start + at_once]
             within = how.part(start, start + len(some), len(anchors))
