@@ -328,12 +328,7 @@ def test_shares_of_labelled_texts_are_counted_among_these():
 @pytest.mark.parametrize(("before", "tried"), [("not in the least", False), ("in the least", True)])
 def test_a_word_that_is_part_of_negating_is_left_to_other_checks(before, tried):
     """As "not" itself is: it changes the meaning wherever it is put."""
-    some = [
-        replace(e, text=f"{e.text} It was , {before} , so .")
-        if e.label == "negative"
-        else e
-        for e in reviews()
-    ]
+    some = [replace(e, text=f"{e.text} It was , {before} , so .") if e.label == "negative" else e for e in reviews()]
     classifier = model(lambda text: 0.02 if "least" in text else max(0.6, sensible(text)))
     accused = [word for one in found(classifier, some, "shortcuts") for word in one.words]
     assert ("least" in accused) is tried
