@@ -413,6 +413,8 @@ class TransformerClassifier(Classifier):
             if self._contrasts:
                 logits = logits - logits.mean(1, keepdim=True)
             wanted = logits.gather(1, targets[:, None]).sum()
+            if rules is not None:
+                return rules.gradient(wanted, leaf, create_graph)
             return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
 
     def gradients(

@@ -3,8 +3,11 @@
 DeepLift, LRP, guided back-propagation, deconvnets and patterns are all "gradients" in which some operations have
 another slope than their derivative. A set of `Rules` is entered around a forward pass; it sees every torch operation
 the model makes (`TorchFunctionMode`), whatever the architecture, and gives those it knows their own backward pass.
-Values are never changed, the model is never touched, and the changed gradient can itself be differentiated, because
-each backward pass is written in differentiable operations.
+Values are never changed, and the model is never touched.
+
+The changed gradient can itself be differentiated, as fixes do that train through it. Each backward pass is written in
+differentiable operations, and rules hold for one way back only: a derivative of what they sent back is a true one, in
+which every operation has its own slope again (`Rules.gradient`).
 
 captum hooks module types instead, and so misses the operations that Hugging Face models write as functions or as
 activation classes of their own: its DeepLift on a BERT is gradient × difference.
@@ -40,6 +43,7 @@ class Rules(TorchFunctionMode):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
+        self.changing = True  # whether operations send back what the rules say, or their derivative
         self._composed = [m for m in model.modules() if type(m).__module__ == "transformers.activations"]
         self._table: dict[Any, Callable[..., Any]] = {
             **dict.fromkeys(_ACTIVATIONS, self._activation),
@@ -81,6 +85,13 @@ class Rules(TorchFunctionMode):
     def follow(self, source: Tensor) -> None:
         """Take this for the input; what is computed from it is told from weights and constants."""
         _mark(source)
+
+    def gradient(self, output: Tensor, source: Tensor, create_graph: bool) -> Tensor:
+        """What the rules send back to the input; only now, for whatever comes later asks for derivatives."""
+        try:
+            return torch.autograd.grad(output, source, create_graph=create_graph)[0]
+        finally:
+            self.changing = False
 
     def _as_one(self, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         def forward(x: Tensor) -> Tensor:
@@ -218,7 +229,7 @@ class Guided(Rules):
 
     def elementwise(self, function: Slope, x: Tensor, bent: bool) -> Tensor:
         """Its derivative, times what is positive of the gradient."""
-        return _apply(_Clamped, function(x)) if bent else function(x)
+        return _apply(_Clamped, self, function(x)) if bent else function(x)
 
 
 class Deconvnet(Rules):
@@ -226,7 +237,7 @@ class Deconvnet(Rules):
 
     def elementwise(self, function: Slope, x: Tensor, bent: bool) -> Tensor:
         """What is positive of the gradient."""
-        return _apply(_Sloped, x, function, torch.ones_like, True) if bent else function(x)
+        return _apply(_Sloped, self, x, function, torch.ones_like, True) if bent else function(x)
 
 
 class LayerwiseRelevance(Rules):
@@ -249,25 +260,25 @@ class LayerwiseRelevance(Rules):
             away = torch.where(t.abs() < 1e-6, torch.full_like(t, 1e-6), t)
             return function(away) / away
 
-        return _apply(_Sloped, x, function, slope, False)
+        return _apply(_Sloped, self, x, function, slope, False)
 
     def power(self, function: Slope, x: Tensor) -> Tensor:
         """A constant: it is only met where values are normalised."""
-        return function(x).detach()
+        return self._constant(function(x))
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """Half to each."""
-        return _apply(_Halved, a) * _apply(_Halved, b)
+        return _apply(_Halved, self, a) * _apply(_Halved, self, b)
 
     def matmul(self, a: Tensor, b: Tensor) -> Tensor:
         """Half to each; where attention weights are constants, all to the values."""
         if self._aware:
-            return _apply(_Halved, a) @ _apply(_Halved, b)
+            return _apply(_Halved, self, a) @ _apply(_Halved, self, b)
         return a @ b
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
         """Its derivative, or a constant."""
-        return x.softmax(dim) if self._aware else x.softmax(dim).detach()
+        return x.softmax(dim) if self._aware else self._constant(x.softmax(dim))
 
     def normalised(self, centred: Tensor, places: tuple[int, ...], eps: float) -> Tensor:
         """Division by a constant."""
@@ -275,7 +286,7 @@ class LayerwiseRelevance(Rules):
         def scale(t: Tensor) -> Tensor:
             return (t.square().mean(places, keepdim=True) + eps).rsqrt().expand_as(t)
 
-        return _apply(_Sloped, centred, lambda t: t * scale(t), scale, False)
+        return _apply(_Sloped, self, centred, lambda t: t * scale(t), scale, False)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """The epsilon rule."""
@@ -292,7 +303,12 @@ class LayerwiseRelevance(Rules):
         def damped(t: Tensor) -> Tensor:
             return t / (t + self._epsilon * torch.where(t < 0, -1.0, 1.0))
 
-        return _apply(_Sloped, z, lambda t: t.clone(), damped, False)
+        return _apply(_Sloped, self, z, lambda t: t.clone(), damped, False)
+
+    def _constant(self, x: Tensor) -> Tensor:
+        held = _apply(_Held, self, x)
+        held._constant = True  # type: ignore[attr-defined]
+        return held
 
 
 class Differences(Rules):
@@ -300,11 +316,12 @@ class Differences(Rules):
 
     The first half of the batch holds the texts, the second their references. Each rule is exact: slope times the
     difference of the inputs is the difference of the outputs, so the scores add up to the difference of the logits.
+    What comes back to the texts never passes through their references, which are sent nothing: half the work.
     """
 
     def elementwise(self, function: Slope, x: Tensor, bent: bool) -> Tensor:
         """Difference of the outputs per difference of the inputs."""
-        return _apply(_Sloped, x, function, lambda t: _secant(function, t), False)
+        return _apply(_Secant, self, x, function)
 
     def power(self, function: Slope, x: Tensor) -> Tensor:
         """As any function of one value."""
@@ -312,15 +329,19 @@ class Differences(Rules):
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """Each factor times the mean of the other: ab - a'b' = (a - a')(b + b')/2 + (b - b')(a + a')/2."""
-        return _apply(_MeanProduct, a, b, torch.mul)
+        return _apply(_MeanProduct, self, a, b, torch.mul)
 
     def matmul(self, a: Tensor, b: Tensor) -> Tensor:
         """The same for matrices."""
-        return _apply(_MeanProduct, a, b, torch.matmul)
+        return _apply(_MeanProduct, self, a, b, torch.matmul)
 
     def softmax(self, x: Tensor, dim: int) -> Tensor:
         """Logarithmic means of the weights, which make it exact and never explode."""
-        return _apply(_SoftmaxBetween, x, dim)
+        return _apply(_SoftmaxBetween, self, x, dim)
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """As it is, for the texts alone."""
+        return _apply(_LinearForTexts, self, x, weight, bias) if _from_input(x) else F.linear(x, weight, bias)
 
     def normalised(self, centred: Tensor, places: tuple[int, ...], eps: float) -> Tensor:
         """Squares, their mean, its root's reciprocal, and a product."""
@@ -411,57 +432,97 @@ class _Sloped(Function):
     """A function with a slope of our own."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, function: Slope, slope: Slope, positive: bool) -> Tensor:
+    def forward(ctx: Any, rules: Rules, x: Tensor, function: Slope, slope: Slope, positive: bool) -> Tensor:  # noqa: PLR0917
         ctx.save_for_backward(x)
-        ctx.slope, ctx.positive = slope, positive
+        ctx.rules, ctx.function, ctx.slope, ctx.positive = rules, function, slope, positive
         return function(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         (x,) = ctx.saved_tensors
-        return (gradient.relu() if ctx.positive else gradient) * ctx.slope(x), None, None, None
+        if not ctx.rules.changing:
+            return None, *_derivatives(ctx.function, gradient, x), None, None, None
+        return None, (gradient.relu() if ctx.positive else gradient) * ctx.slope(x), None, None, None
 
 
 class _Clamped(Function):
     """Nothing, but that negative gradients stop here."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, rules: Rules, x: Tensor) -> Tensor:
+        ctx.rules = rules
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        return gradient.relu()
+        return None, gradient.relu() if ctx.rules.changing else gradient
 
 
 class _Halved(Function):
     """Nothing, but that half of the gradient passes."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, rules: Rules, x: Tensor) -> Tensor:
+        ctx.rules = rules
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        return gradient / 2
+        return None, gradient / 2 if ctx.rules.changing else gradient
+
+
+class _Held(Function):
+    """Nothing, but that no gradient passes."""
+
+    @staticmethod
+    def forward(ctx: Any, rules: Rules, x: Tensor) -> Tensor:
+        ctx.rules = rules
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return None, None if ctx.rules.changing else gradient
+
+
+class _Secant(Function):
+    """A function of each value whose slope is that between text and reference."""
+
+    @staticmethod
+    def forward(ctx: Any, rules: Rules, x: Tensor, function: Slope) -> Tensor:
+        y = function(x)
+        ctx.save_for_backward(x, y)
+        ctx.rules, ctx.function = rules, function
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        if not ctx.rules.changing:
+            return None, *_derivatives(ctx.function, gradient, x), None
+        return None, _to_texts(_texts(gradient) * _secant(ctx.function, x, y)), None
 
 
 class _MeanProduct(Function):
     """A product whose factors each see the mean of the other over text and reference."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, multiply: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    def forward(ctx: Any, rules: Rules, a: Tensor, b: Tensor, multiply: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         ctx.save_for_backward(a, b)
-        ctx.multiply = multiply
+        ctx.rules, ctx.multiply = rules, multiply
         return multiply(a, b)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         a, b = ctx.saved_tensors
-        mean_a, mean_b = ((torch.cat([sum(t.chunk(2)), sum(t.chunk(2))]) / 2) for t in (a, b))
+        if not ctx.rules.changing:
+            return None, *_derivatives(ctx.multiply, gradient, a, b), None
+        back = _texts(gradient)
+        mean_a, mean_b = (sum(t.chunk(2)) / 2 for t in (a, b))
         if ctx.multiply is torch.mul:
-            return (gradient * mean_b).sum_to_size(a.shape), (gradient * mean_a).sum_to_size(b.shape), None
-        return gradient @ mean_b.transpose(-1, -2), mean_a.transpose(-1, -2) @ gradient, None
+            to_a, to_b = (back * mean_b).sum_to_size(mean_a.shape), (back * mean_a).sum_to_size(mean_b.shape)
+        else:
+            to_a, to_b = back @ mean_b.transpose(-1, -2), mean_a.transpose(-1, -2) @ back
+        return None, _to_texts(to_a), _to_texts(to_b), None
 
 
 class _SoftmaxBetween(Function):
@@ -472,22 +533,42 @@ class _SoftmaxBetween(Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, dim: int) -> Tensor:
+    def forward(ctx: Any, rules: Rules, x: Tensor, dim: int) -> Tensor:
         ctx.save_for_backward(x)
-        ctx.dim = dim
+        ctx.rules, ctx.dim = rules, dim
         return x.softmax(dim)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        first, second = ctx.saved_tensors[0].log_softmax(ctx.dim).chunk(2)
+        (x,) = ctx.saved_tensors
+        if not ctx.rules.changing:
+            return None, *_derivatives(lambda t: t.softmax(ctx.dim), gradient, x), None
+        first, second = x.log_softmax(ctx.dim).chunk(2)
         gap = first - second
         near = gap.abs() < 1e-2
         means = torch.where(
             near, ((first + second) / 2).exp(), (first.exp() - second.exp()) / torch.where(near, 1.0, gap)
         )
-        means = torch.cat([means, means])
-        total = means.sum(ctx.dim, keepdim=True)
-        return means * (gradient - (means * gradient).sum(ctx.dim, keepdim=True) / total), None
+        total, back = means.sum(ctx.dim, keepdim=True), _texts(gradient)
+        return None, _to_texts(means * (back - (means * back).sum(ctx.dim, keepdim=True) / total)), None
+
+
+class _LinearForTexts(Function):
+    """A linear layer; its references are sent nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, rules: Rules, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight, bias)
+        ctx.rules = rules
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        x, weight, bias = ctx.saved_tensors
+        if ctx.rules.changing:
+            return None, _to_texts(_texts(gradient) @ weight), None, None
+        inputs = (x, weight) if bias is None else (x, weight, bias)
+        return None, *_derivatives(F.linear, gradient, *inputs), *([None] if bias is None else [])
 
 
 class _Replaced(Function):
@@ -503,22 +584,41 @@ class _Replaced(Function):
         return gradient @ ctx.saved_tensors[0], None, None, None
 
 
-def _secant(function: Slope, x: Tensor) -> Tensor:
-    """Slope between the two halves; where they nearly meet, the slope half-way: as exact, and it does not round."""
-    first, second = x.chunk(2)
+def _derivatives(function: Callable[..., Tensor], gradient: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """What the function sends back to each input by itself."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # views, because one input may have been computed from another
+        leaves = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs]
+        return torch.autograd.grad(function(*leaves), leaves, gradient, create_graph=again)
+
+
+def _secant(function: Slope, x: Tensor, y: Tensor) -> Tensor:
+    """Slope between texts and references; where they nearly meet, the slope half-way: as exact, and does not round."""
+    (first, second), (high, low) = x.chunk(2), y.chunk(2)
     gap = first - second
     near = gap.abs() <= 1e-3 * (first.abs() + second.abs())
-    with torch.enable_grad():
-        middle = (first + second) / 2
-        leaf = middle if middle.requires_grad else middle.detach().requires_grad_()
-        (tangent,) = torch.autograd.grad(function(leaf).sum(), leaf, create_graph=torch.is_grad_enabled())
-    slope = torch.where(near, tangent, (function(first) - function(second)) / torch.where(near, 1.0, gap))
-    return torch.cat([slope, slope])
+    slope = (high - low) / torch.where(near, 1.0, gap)
+    if near.any():
+        middle = ((first + second) / 2)[near]
+        slope = slope.masked_scatter(near, *_derivatives(function, torch.ones_like(middle), middle))
+    return slope
+
+
+def _texts(gradient: Tensor) -> Tensor:
+    """The half that belongs to texts."""
+    return gradient[: len(gradient) // 2]
+
+
+def _to_texts(back: Tensor) -> Tensor:
+    """To texts this, to their references nothing."""
+    return torch.cat([back, torch.zeros_like(back)])
 
 
 def _mark(found: Any) -> None:
     for one in found if isinstance(found, tuple | list) else (found,):
-        if isinstance(one, Tensor) and one.requires_grad:  # not what a rule made a constant
+        # not what a rule made a constant
+        if isinstance(one, Tensor) and one.requires_grad and not getattr(one, "_constant", False):
             one._from_input = True  # type: ignore[attr-defined]  # weights require gradients too: that does not tell
 
 

@@ -45,6 +45,10 @@ def model_for(method, kind="bert", **sizes):
     return tiny.transformer("averaging" if plain else kind, **sizes)
 
 
+def behind_the_embeddings(parameter):
+    return not any(part in parameter for part in ("embed", "wte", "wpe"))
+
+
 def scores_of(found):
     return [np.array(one.scores) for one in found]
 
@@ -147,8 +151,43 @@ def test_a_loss_on_the_scores_reaches_the_weights_behind_the_embeddings(method, 
     offered |= {"rngs": [np.random.default_rng(n) for n in range(2)], "background": BACKGROUND}
     attribution[method](offered).square().sum().backward()
     moved = {name for name, w in classifier.model.named_parameters() if w.grad is not None and w.grad.abs().max() > 0}
-    inner = [name for name in moved if "embed" not in name and "wte" not in name and "wpe" not in name]
+    inner = [name for name in moved if behind_the_embeddings(name)]
     assert any("attention" in name or "attn" in name for name in inner)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [*((name, {}) for name in DIFFERENTIABLE), ("lrp", {"rules": "epsilon"})]
+)
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "averaging"])
+def test_a_loss_on_the_scores_moves_the_weights_as_differences_say(method, options, kind):
+    classifier = tiny.transformer(kind).clone()
+    classifier.model.double()
+    batch, targets = classifier.batch(EXAMPLES[:2]), torch.tensor([0, 1])
+
+    def loss():
+        offered = {"classifier": classifier, "batch": batch, "targets": targets, "create_graph": True}
+        offered |= {"rngs": [np.random.default_rng(n) for n in range(2)], "background": BACKGROUND}
+        scores = attribution[method](offered, **options)
+        return (scores * torch.arange(scores.numel()).view_as(scores).sin()).sum()
+
+    loss().backward()
+    drawn = torch.Generator().manual_seed(0)
+    # noise is as wide as the embeddings, whoever made them so, and padding's embedding never moves
+    weights = [
+        w for name, w in classifier.model.named_parameters() if w.grad is not None and behind_the_embeddings(name)
+    ]
+    steps = [torch.randn(w.shape, generator=drawn, dtype=w.dtype) for w in weights]
+    told = sum(float((w.grad * step).sum()) for w, step in zip(weights, steps, strict=True))
+
+    def loss_after(share):
+        with torch.no_grad():
+            for w, step in zip(weights, steps, strict=True):
+                w.add_(step, alpha=share)
+        return float(loss().detach())
+
+    width = 1e-8
+    above, below = loss_after(width), loss_after(-2 * width)
+    assert told == pytest.approx((above - below) / (2 * width), rel=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -59,10 +59,10 @@ def noisy(embeddings: Tensor, batch: Batch, rngs: Sequence[np.random.Generator],
     if n < 1 or share < 0:
         raise BadOption(f"num_samples must be at least 1 and noise not negative, not {n} and {share}.")
     words = batch.owners >= 0
-    noise = torch.zeros(n, *embeddings.shape, device=embeddings.device)
+    noise = torch.zeros(n, *embeddings.shape, device=embeddings.device, dtype=embeddings.dtype)
     for row, (rng, is_word) in enumerate(zip(rngs, words, strict=True)):
         if is_word.any():
             own = embeddings[row][is_word].detach()
             drawn = rng.standard_normal((n, *own.shape), dtype=np.float32)
-            noise[:, row, is_word] = torch.from_numpy(drawn).to(own.device) * share * (own.max() - own.min())
+            noise[:, row, is_word] = torch.from_numpy(drawn).to(own) * share * (own.max() - own.min())
     return [embeddings + one for one in noise]

@@ -168,6 +168,8 @@ class ImageClassifier:
             rules.follow(leaf)
         with rules or nullcontext():
             wanted = self.logits(batch, leaf).gather(1, targets[:, None]).sum()
+        if rules is not None:
+            return rules.gradient(wanted, leaf, create_graph)
         return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
 
     def gradients(
