@@ -167,6 +167,7 @@ def test_a_copy_is_made_rewritten_and_deleted(seat: Seat, boss: Person, project:
         page.get_by_role("button", name="Use mine all the same").click()
     else:
         page.get_by_role("button", name="Save the copy").click()
+    expect(page.get_by_label("Text of the copy")).to_have_count(0)  # it closes when the copy is saved
     expect(page.get_by_text(re.compile("^written by"))).to_be_visible()
     changed = boss.ask("GET", f"api/projects/{project}/copies")["items"]
     assert [one["copy"]["text"] for one in changed if one["edited"]] == ["Written by hand."]
