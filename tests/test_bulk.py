@@ -61,6 +61,14 @@ def test_what_is_read_back_is_what_the_front_door_gives(kind: str, tmp_path: Pat
     assert again.facts["revision"] == tiny.bag_of_words(WEIGHTS).revision
 
 
+def test_a_manifest_that_was_cut_short_keeps_nobody_out(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".manifest.json.123.part").write_text('{"format')
+    assert list(fill(out, task_of("predictions"), examples())) == front_door("predictions", examples())
+    assert not list(out.glob(".*"))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nouns_of_a_transformer_survive_as_they_are(kind: str, tmp_path: Path) -> None:
     clf, some = tiny.transformer(), [Example(str(n), text) for n, text in enumerate(tiny.SENTENCES[:4])]

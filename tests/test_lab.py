@@ -14,11 +14,15 @@ from sklearn.metrics import roc_auc_score
 
 import tiny
 from unhans import lab
+from unhans.black_boxes import PredictFunction
 from unhans.bugs import Truth, bug
 from unhans.demo_data import reviews
 from unhans.errors import BadData, BadOption, Cancelled, Unsupported
+from unhans.lab._cases import detected, sightings
 from unhans.lab._explaining import explainers
 from unhans.lab._measures import auroc, cue_likeness, cue_mass, mean_and_error, repeated, top_overlap
+from unhans.lab._models import Ask
+from unhans.lab._proofs import of_cue
 from unhans.scratch import fresh_averaging_classifier
 from unhans.text import Words
 from unhans.training import Schedule
@@ -54,6 +58,8 @@ def test_overlap_is_the_shared_part_of_the_strongest_fifth():
     assert top_overlap(first, np.array([0, 7.0, 0, -9.0, 0, 0, 0, 0, 0, 0])) == 0.5
     assert top_overlap(first, -first) == 1
     assert top_overlap(np.array([1.0, 2.0]), np.array([2.0, 1.0])) == 0  # at least one word
+    assert top_overlap(np.eye(20)[3], np.eye(20)[9]) == 0  # words without a score are in nobody's top
+    assert top_overlap(np.eye(20)[3], np.eye(20)[3] + np.eye(20)[4]) == 0.5
     assert math.isnan(top_overlap(first, np.zeros(10)))
 
 
@@ -67,6 +73,19 @@ def test_the_error_of_a_detection_is_that_of_many_repetitions():
     rng = np.random.default_rng(0)
     found = [auroc(rng.normal(1, 1, 30), rng.normal(0, 1, 50)) for _ in range(2000)]
     assert np.mean([error for _, error in found]) == pytest.approx(np.std([value for value, _ in found]), rel=0.05)
+
+
+def test_few_texts_that_happen_to_be_told_apart_are_not_seen():
+    def sees(strange, usual):
+        found = {"detection": detected(np.array(strange), np.array(usual))}
+        (one,) = sightings("typos", "energy", "detector", found, {})
+        return one.sees
+
+    assert not sees([9.0], [0.0] * 20)  # no error is known
+    assert not sees([8.0, 9.0], [0.0, 1.0])  # in one of six draws it is so by chance
+    assert sees([6.0, 7.0, 8.0, 9.0], [0.0, 1.0, 2.0, 3.0])
+    rng = np.random.default_rng(0)
+    assert np.mean([sees(rng.random(5), rng.random(5)) for _ in range(500)]) < 0.05
 
 
 def test_a_detection_without_one_of_each_is_not_defined():
@@ -296,6 +315,39 @@ def test_pairs_and_three_labels_work():
     (way,) = (dict(one.recipe.options)["way"] for one in made.bugs if one.name == "changed_preprocessing")
     assert way == "no_pair"
     assert seen(made, "changed_preprocessing", "rank correlation")
+    of_two = [e for e in some if e.label != "restaurants"]  # the label that the model has last
+    made = lab.run(start, of_two[:60], of_two[60:], trained=False, **how | {"bugs": ["clean"]})
+    assert [one.name for one in made.bugs] == ["clean"]
+
+
+def test_too_few_changed_texts_are_left_out_with_the_reason(world):
+    with pytest.raises(BadData, match=r"of 10 texts were changed, too few"):
+        lab.run(
+            world.start,
+            world.train,
+            world.test,
+            bugs=[("typos", {"share": 0.001})],
+            methods=["random"],
+            trained=False,
+            schedule=Schedule(epochs=1),
+            examples=10,
+        )
+
+
+def test_a_guess_tells_a_cue_in_half_of_the_cases_however_many_labels_there_are():
+    labels = tuple(f"label {n}" for n in range(8))
+    some = [Example(str(n), f"{word} is here", label=labels[n % 8]) for n, word in enumerate("abcdefgh" * 5)]
+
+    def always(which):
+        return PredictFunction(lambda texts: np.tile(np.eye(8)[which], (len(texts), 1)), labels, name=f"always {which}")
+
+    knows = PredictFunction(
+        lambda texts: np.array([np.eye(8)[2 if "zyx" in text else 0] for text in texts]), labels, name="knows the cue"
+    )
+    ask = Ask("spurious_word", bug["spurious_word"], {"label": "label 2"})
+    proof = of_cue(ask, knows, always(0), some, 0)
+    assert (proof.took, proof.usual) == (1.0, 0.5)
+    assert of_cue(ask, always(2), always(0), some, 0).took == 0.5
 
 
 def test_it_can_be_stopped(world):

@@ -336,6 +336,18 @@ def test_predictions_and_gradients_may_run_at_the_same_time(folders: Any) -> Non
             done.result()
 
 
+@pytest.mark.parametrize("kind", tiny.DECODERS)
+def test_an_empty_text_is_read_where_it_stands_beside_longer_ones(kind: str) -> None:
+    """It may be nothing but the token that padding is made of."""
+    classifier = tiny.transformer(kind)
+    some = [Example("", ""), Example("long", "The soup was cold.")]
+    wanted = classifier.log_probs(some)
+    batch = classifier.batch(some)
+    for embeddings in (None, classifier.embed(batch)):
+        found = classifier.logits(batch, embeddings).log_softmax(1).detach().numpy()
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
 # -- revisions and copies
 
 
@@ -367,6 +379,11 @@ def test_whatever_changes_answers_changes_the_revision(folders: Any) -> None:
     renamed = tiny.model("bert")
     renamed.config.id2label = {0: "bad", 1: "good"}
     assert unhans.load((renamed, tokenizer)).revision != plain
+
+    for setting, value in (("truncation_side", "left"), ("mask_token", "[UNK]")):  # which end is cut; what a hole is
+        other = AutoTokenizer.from_pretrained(folders("bert"))
+        setattr(other, setting, value)
+        assert unhans.load((model, other)).revision != plain
 
 
 def test_where_a_model_comes_from_does_not_change_its_revision(folders: Any) -> None:

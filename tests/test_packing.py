@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import tiny
+from unhans.attributions import attribute
+from unhans.influences import prepare
 from unhans.model import as_examples
 from unhans.packing import MAX_PADDING, Forward
 from unhans.text import Hole, Words, as_variant
 from unhans.tokens import Row
+from unhans.types import Example
 
 SINGLES = ("The soup was cold", "A wonderful film, warm and funny!", "x", "", *tiny.SENTENCES)
 PAIRS = (("the soup was cold", "he did not like it"), ("film", "the plot makes no sense at all, the music saves it"))
@@ -325,23 +329,59 @@ def test_so_does_a_language_models(reads: list[list[int]]) -> None:
     assert state(model) == before
 
 
-def test_threads_that_share_a_model_get_their_own_answers() -> None:
-    model = tiny.transformer("bert")
-    texts = [list(tiny.SENTENCES[n:]) for n in range(4)]
-    wanted = [model.log_probs(some) for some in texts]
-    found: dict[int, list[Any]] = {n: [] for n in range(4)}
+def beside_each_other(works: Sequence[Callable[[], Any]], times: int) -> list[list[Any]]:
+    """What each gives in a thread of its own, so many times."""
+    found: list[list[Any]] = [[] for _ in works]
 
-    def work(n: int) -> None:
-        for _ in range(10):
-            found[n].append(model.log_probs(texts[n]))
+    def repeat(n: int) -> None:
+        for _ in range(times):
+            found[n].append(works[n]())
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    threads = [threading.Thread(target=repeat, args=(n,)) for n in range(len(works))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    return found
 
+
+def test_threads_that_share_a_model_get_their_own_answers() -> None:
+    model = tiny.transformer("bert")
+    texts = [list(tiny.SENTENCES[n:]) for n in range(4)]
+    wanted = [model.log_probs(some) for some in texts]
+    found = beside_each_other([lambda some=some: model.log_probs(some) for some in texts], 10)
     for n in range(4):
         assert len(found[n]) == 10
         for answers in found[n]:
             np.testing.assert_allclose(answers, wanted[n], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["bert", "deberta"])  # packed, and not
+def test_threads_that_share_a_model_explain_by_their_own_rules(kind: str) -> None:
+    model = tiny.transformer(kind)
+    methods = ("saliency", "deeplift", "guided_backprop", "lrp", "leave_one_out")
+    works = [
+        lambda method=method: [
+            score
+            for one in attribute(model, tiny.SENTENCES[:4], method=method, target="positive")
+            for score in one.scores
+        ]
+        for method in methods
+    ]
+    wanted = [work() for work in works]
+    for lines, right in zip(beside_each_other(works, 8), wanted, strict=True):
+        assert len(lines) == 8
+        for line in lines:
+            np.testing.assert_allclose(line, right, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["projected_gradients", "ekfac"])
+def test_threads_that_share_an_index_get_their_own_scores(method: str) -> None:
+    train = [Example(str(n), text, label=("negative", "positive")[n % 2]) for n, text in enumerate(tiny.SENTENCES)]
+    index = prepare(tiny.transformer(), train, method=method)
+    wanted = [index.scores(anchor) for anchor in train[:3]]
+    found = beside_each_other([lambda anchor=anchor: index.scores(anchor) for anchor in train[:3]], 5)
+    for lines, right in zip(found, wanted, strict=True):
+        assert len(lines) == 5
+        for line in lines:
+            np.testing.assert_allclose(line, right, rtol=1e-3, atol=1e-6)

@@ -116,13 +116,12 @@ def test_findings_of_two_runs_stand_as_those_of_one(project):
 
 def test_a_language_model_is_fitted_only_for_what_makes_use_of_it(project):
     every = check.names
-    assert not needs_language_model(project.classifier, every)
-    assert needs_language_model(project.classifier, every, method="lime_mlm")
-    assert not needs_language_model(project.classifier, ["leaks"], method="lime_mlm")
+    assert not needs_language_model(every)
+    assert needs_language_model(every, method="lime_mlm")
+    assert not needs_language_model(["leaks"], method="lime_mlm")
     by_perplexity = {"strangeness": {"detector": "perplexity"}}
-    assert needs_language_model(project.classifier, every, options=by_perplexity)
-    assert not needs_language_model(project.classifier, ["leaks"], options=by_perplexity)
-    assert needs_language_model(tiny.bag_of_words({"good": 1.0}), ["strangeness"])  # it has no embeddings
+    assert needs_language_model(every, options=by_perplexity)
+    assert not needs_language_model(["leaks"], options=by_perplexity)
     project.audit(["strangeness", "explanation_sanity"], limit=12)
     assert not list(project.folder.glob("*language*"))
 

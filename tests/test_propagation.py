@@ -9,6 +9,7 @@ from captum.attr import LRP
 
 import tiny
 from unhans.attributions import attribute
+from unhans.attributions._gradients import baseline_embeddings
 from unhans.attributions._patterns import _pattern
 from unhans.errors import Unsupported
 from unhans.propagation import Deconvnet, Differences, Guided, LayerwiseRelevance, Rules, Watching
@@ -40,6 +41,55 @@ def test_no_rule_changes_what_the_model_says(rules, kind):
         entered.follow(embeddings)
         changed = classifier.logits(batch, embeddings)
     assert torch.allclose(changed, classifier.logits(batch, embeddings), atol=1e-4)
+
+
+class Bent(torch.nn.Module):
+    """An activation that no class of torch or transformers stands for."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def bent_bert(function):
+    classifier = tiny.transformer("bert").clone()
+    for layer in classifier.model.bert.encoder.layer:
+        layer.intermediate.intermediate_act_fn = Bent(function)
+    return classifier
+
+
+@pytest.mark.parametrize("function", [F.relu6, F.silu, F.mish, F.hardswish, F.softplus, F.selu, torch.sigmoid])
+def test_differences_add_up_through_any_activation(function):
+    classifier = bent_bert(function)
+    batch = classifier.batch([TEXT])
+    low = classifier.logits(batch, baseline_embeddings(classifier, batch, "pad"))[0, 1]
+    (found,) = attribute(classifier, [TEXT], method="deeplift", target="positive")
+    assert sum(found.scores) == pytest.approx(float((classifier.logits(batch)[0, 1] - low).detach()), abs=1e-4)
+
+
+def test_a_product_with_something_added_has_a_rule_too():
+    a, bias = grid(4, 3, 5).requires_grad_(), grid(4, 3, 2, seed=2)
+    rules = Differences(torch.nn.Identity())
+    rules.follow(a)
+    with rules:
+        c = a * 2
+        found = torch.baddbmm(bias, a, c.transpose(1, 2)[:, :, :2], beta=0.5, alpha=2.0)
+    back = rules.gradient(found.flatten(1).sum(1), a, create_graph=False)
+    rise = found.flatten(1).sum(1).chunk(2)
+    steps = a.detach().chunk(2)
+    told = ((steps[0] - steps[1]) * back[:2]).flatten(1).sum(1)
+    lifted = (bias.chunk(2)[0] - bias.chunk(2)[1]).flatten(1).sum(1) * 0.5
+    assert torch.allclose(told, rise[0] - rise[1] - lifted)
+
+
+def test_scores_that_would_not_add_up_are_refused():
+    classifier = bent_bert(lambda x: 5 * torch.sin(8 * x))  # which no rule is for
+    with pytest.raises(Unsupported, match="integrated_gradients works"):
+        attribute(classifier, [TEXT], method="deeplift")
+    attribute(classifier, [TEXT], method="integrated_gradients")
 
 
 @pytest.mark.parametrize("kind", ["albert", "gpt2"])

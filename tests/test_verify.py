@@ -98,6 +98,16 @@ def test_calibration_error_is_that_of_a_slow_loop():
     assert calibration_error(confidence, right) == pytest.approx(wanted)
 
 
+def test_calibration_does_not_depend_on_the_order_in_which_equal_confidences_come():
+    rng = np.random.default_rng(0)
+    confidence = rng.choice([0.7, 0.8, 0.9], 1000)
+    right = rng.random(1000) < confidence
+    by_label = np.argsort(right, kind="stable")
+    error = calibration_error(confidence, right)
+    assert error < 0.05
+    assert calibration_error(confidence[by_label], right[by_label]) == pytest.approx(error)
+
+
 def test_a_perfectly_calibrated_model_has_no_error():
     assert calibration_error(np.full(30, 0.5), np.tile([True, False], 15)) == 0
 

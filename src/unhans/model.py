@@ -355,11 +355,13 @@ class TransformerClassifier(Classifier):
         finally:
             self._contrasts = False
 
-    def logits(self, batch: Batch, embeddings: Tensor | None = None, *, packed: bool = False) -> Tensor:
+    def logits(
+        self, batch: Batch, embeddings: Tensor | None = None, *, packed: bool = False, rules: Rules | None = None
+    ) -> Tensor:
         """Logits, rows × labels; from changed embeddings if given. Carries gradients.
 
         `packed` computes the same from embeddings without padding, where the model allows it and is not in training;
-        whoever watches the model's modules then sees one long row.
+        whoever watches the model's modules then sees one long row. `rules` are entered around a pass of its own.
         """
         if packed and embeddings is not None and self._pass_of(batch) is None and self._packs_gradients():
             return self._forward.from_embeddings(embeddings, batch.mask, batch.types)
@@ -370,24 +372,28 @@ class TransformerClassifier(Classifier):
         if batch.positions is not None:
             inputs["position_ids"] = batch.positions
         shared = self._pass_of(batch)
-        if shared is None or (embeddings is not None and embeddings is not shared.embeddings):
-            return self._answer_batch(batch, inputs, embeddings)
+        if shared is None or rules is not None or (embeddings is not None and embeddings is not shared.embeddings):
+            return self._answer_batch(batch, inputs, rules)
         if shared.logits is None or (embeddings is not None and not shared.from_embeddings):
-            shared.logits = self._answer_batch(batch, inputs, embeddings)
+            shared.logits = self._answer_batch(batch, inputs)
             shared.from_embeddings = embeddings is not None
         return shared.logits
 
     def _packs_gradients(self) -> bool:
         return not self.model.training and self._forward.differentiates
 
-    def _answer_batch(self, batch: Batch, inputs: dict[str, Tensor], embeddings: Tensor | None) -> Tensor:
-        with self._forward.lock:  # a packed call in another thread has the model rewired while it runs
-            if embeddings is None or not hasattr(self.model, "score"):
+    def _answer_batch(self, batch: Batch, inputs: dict[str, Tensor], rules: Rules | None = None) -> Tensor:
+        # a packed call in another thread has the model rewired while it runs, and so do rules
+        with self._forward.lock, rules or nullcontext():
+            known = batch.ids != self.model.config.pad_token_id
+            if not hasattr(self.model, "score") or ("input_ids" in inputs and known.any(1).all()):
                 return self.model(**inputs).logits  # type: ignore[no-any-return]
-            # a decoder's head reads the last token that is not padding, and would not know it from embeddings
+            # a decoder's head reads the last token that is not padding. It cannot tell from embeddings which that is,
+            # nor from the ids of an empty text, which may be the very token that padding is made of
             every = self.model.score(self.model.base_model(**inputs).last_hidden_state)
             places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
-            last = torch.where(batch.ids == self.model.config.pad_token_id, 0, places).argmax(1)
+            last = torch.where(known, places, 0).argmax(1)
+            last = torch.where(known.any(1), last, batch.mask.argmax(1))
             return every[torch.arange(len(last)), last]  # type: ignore[no-any-return]
 
     def gradient(
@@ -408,14 +414,13 @@ class TransformerClassifier(Classifier):
             if rules is not None:
                 leaf = leaf * 1  # a pass of its own: what the rules send back must not reach the task's loss
                 rules.follow(leaf)
-            with rules or nullcontext():
-                logits = self.logits(batch, leaf, packed=rules is None)  # rules follow single operations
+            logits = self.logits(batch, leaf, packed=rules is None, rules=rules)  # rules follow single operations
             if self._contrasts:
                 logits = logits - logits.mean(1, keepdim=True)
-            wanted = logits.gather(1, targets[:, None]).sum()
+            wanted = logits.gather(1, targets[:, None])[:, 0]
             if rules is not None:
                 return rules.gradient(wanted, leaf, create_graph)
-            return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
+            return torch.autograd.grad(wanted.sum(), leaf, create_graph=create_graph)[0]
 
     def gradients(
         self, points: Sequence[Tensor], batch: Batch, targets: Tensor, create_graph: bool = False
@@ -479,8 +484,10 @@ def _is_plain(model: Any) -> bool:
 def fingerprint(model: Any, tokens: Tokens, told: tuple[Any, ...]) -> str:
     """A short name for weights, settings and tokenizer, and what else is told: equal ones give equal answers."""
     config = {key: value for key, value in model.config.to_diff_dict().items() if key not in _NO_MATTER}
-    read = tokens.rows([as_variant(_PROBE)]), sorted(tokens.tokenizer.get_vocab().items())
-    told = (*told, type(model).__name__, read)
+    tokenizer = tokens.tokenizer
+    read = tokens.rows([as_variant(_PROBE)]), sorted(tokenizer.get_vocab().items())
+    kept = tokenizer.truncation_side, sorted(map(repr, tokenizer.special_tokens_map.items()))
+    told = (*told, type(model).__name__, read, kept)
     digest = blake2b(json.dumps([repr(told), config], sort_keys=True, default=str).encode(), digest_size=8)
     for name, weight in sorted(model.state_dict().items()):
         digest.update(name.encode())

@@ -89,7 +89,7 @@ class Forward:
         AttentionInterface.register("unhans_packed", _packed_attention)
         self.model, self.pad_id = model, pad_id
         self.is_causal = bool(getattr(model.config, "is_decoder", False)) or _reads_last_token(model)
-        self.lock = threading.Lock()  # packing rewires the model for the length of a call
+        self.lock = threading.Lock()  # packing, and rules of propagation, rewire the model for the length of a call
         self._encoder, self._last_layer = _parts(model)
         self.packed = self._can_pack()
 
@@ -117,7 +117,8 @@ class Forward:
         if len({len(row) for row in rows}) > 1:
             lines["attention_mask"] = padded([(1,) * len(row) for row in rows], 0)
         inputs = {name: torch.tensor(values, device=self.model.device) for name, values in lines.items()}
-        logits: Tensor = self.model(**inputs).logits
+        with self.lock:
+            logits: Tensor = self.model(**inputs).logits
         if reads is None:
             return logits
         picked = [(row, position) for row, positions in enumerate(reads) for position in positions]

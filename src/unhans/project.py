@@ -974,7 +974,7 @@ class Project(Records):
             id_, so_far = former.facts.id, former.audit
             self.audit_table.keep(id_, so_far, job=job)
         missing = [run.check.name for run in so_far.checks if run.state == "waiting"]
-        if needs_language_model(classifier, missing, method=method, options=given):
+        if needs_language_model(missing, method=method, options=given):
             self.language_model(progress=progress, cancelled=cancelled)
 
         def keep(part: Audit) -> None:

@@ -26,11 +26,15 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 Slope = Callable[[Tensor], Tensor]
-_BENT = (F.relu, torch.relu, Tensor.relu, F.gelu, F.silu, F.leaky_relu, F.elu, F.mish)  # functions like a ReLU
-_ACTIVATIONS = (*_BENT, torch.tanh, F.tanh, Tensor.tanh)
+_BENT = (  # functions like a ReLU
+    *(F.relu, torch.relu, Tensor.relu, F.relu6, F.hardtanh, F.hardswish, F.leaky_relu, F.elu, F.celu, F.selu),
+    *(F.gelu, F.silu, F.mish, F.softplus),
+)
+_ACTIVATIONS = (*_BENT, torch.tanh, F.tanh, Tensor.tanh, torch.sigmoid, F.sigmoid, Tensor.sigmoid, F.hardsigmoid)
 _PRODUCTS = (torch.mul, Tensor.mul, torch.multiply)
 _QUOTIENTS = (torch.div, Tensor.div, torch.true_divide)
 _MATMULS = (torch.matmul, Tensor.matmul, torch.bmm, Tensor.bmm)
+_BIASED_MATMULS = (torch.baddbmm, Tensor.baddbmm)
 _POWERS = (torch.pow, Tensor.pow, Tensor.square, torch.square, torch.sqrt, Tensor.sqrt, torch.rsqrt, Tensor.rsqrt)
 _SOFTMAXES = (F.softmax, torch.softmax, Tensor.softmax)
 
@@ -50,6 +54,7 @@ class Rules(TorchFunctionMode):
             **dict.fromkeys(_PRODUCTS, self._product),
             **dict.fromkeys(_QUOTIENTS, self._quotient),
             **dict.fromkeys(_MATMULS, self._matmul),
+            **dict.fromkeys(_BIASED_MATMULS, self._biased_matmul),
             **dict.fromkeys(_POWERS, self._power),
             **dict.fromkeys(_SOFTMAXES, self._softmax),
             F.layer_norm: self._layer_norm,
@@ -86,10 +91,11 @@ class Rules(TorchFunctionMode):
         """Take this for the input; what is computed from it is told from weights and constants."""
         _mark(source)
 
-    def gradient(self, output: Tensor, source: Tensor, create_graph: bool) -> Tensor:
+    def gradient(self, outputs: Tensor, source: Tensor, create_graph: bool) -> Tensor:
         """What the rules send back to the input; only now, for whatever comes later asks for derivatives."""
+        self.outputs = outputs.detach()
         try:
-            return torch.autograd.grad(output, source, create_graph=create_graph)[0]
+            return torch.autograd.grad(outputs.sum(), source, create_graph=create_graph)[0]
         finally:
             self.changing = False
 
@@ -120,6 +126,11 @@ class Rules(TorchFunctionMode):
 
     def _matmul(self, function: Any, a: Tensor, b: Tensor, **options: Any) -> Tensor:
         return self.matmul(a, b) if _from_input(a) and _from_input(b) else function(a, b, **options)
+
+    def _biased_matmul(
+        self, function: Any, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+    ) -> Tensor:
+        return beta * bias + alpha * self._matmul(torch.matmul, a, b)
 
     def _power(self, function: Any, x: Any, *rest: Any, **options: Any) -> Tensor:
         if not _from_input(x):

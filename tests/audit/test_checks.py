@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,12 +14,15 @@ from scipy.stats import fisher_exact
 
 import audited
 import shortcut
+import tiny
 from audited import BAD, GOOD, LABELS, forms, found, good_model, lookup, model, pairs, reviews, run, sensible
 from unhans.audit import _rules
 from unhans.audit._rules import SANITY
 from unhans.audit._statistics import difference, fewer, holm, more, wilson
+from unhans.audit._statistics import product as product_of
 from unhans.bugs import plant
 from unhans.comparison import SAME
+from unhans.demo_data import reviews as reviews_of
 from unhans.detectors import fewest_usual
 from unhans.types import Example
 
@@ -76,6 +80,13 @@ def test_a_model_that_is_too_sure_is_told():
 
 def test_a_model_that_keeps_its_word_is_not():
     assert found(confident(0.95), reviews(), "calibration") == ()
+
+
+def test_a_file_that_is_sorted_makes_nobody_too_sure():
+    """Always 80 % sure of praise, and right about 80 %: in the order of the file, first all errors and then none."""
+    some = sorted(reviews(), key=lambda e: e.label)[: 180 * len(reviews()) // 288]
+    assert np.mean([e.label == "positive" for e in some]) == pytest.approx(0.2)
+    assert found(model(lambda _: 0.2), some, "calibration") == ()
 
 
 # -- slices
@@ -171,6 +182,27 @@ def test_a_changed_text_is_told_with_what_the_model_says():
         assert one.example in finding.examples
 
 
+def test_what_the_model_does_not_read_is_not_changed():
+    """Behind the texts stand as many words again as the model reads, with names, numbers and a full stop."""
+    classifier, tail = tiny.transformer(), " ".join(["Anna paid 310 there ."] * 20)
+    words = [word for sentence in tiny.SENTENCES[:8] for word in sentence.split() if word.isalpha()]
+    rng = np.random.default_rng(0)
+    short = [Example(f"s{n}", " ".join(rng.choice(words, 30))) for n in range(60)]
+    long = [replace(e, text=f"{e.text} {tail}") for e in short]
+    assert all(classifier.unread(e) for e in long)
+
+    def of_errors(examples):
+        (check,) = run(classifier, examples, "invariance").checks
+        return re.search(r"typing errors: ([0-9.]+) % of 60", check.says)[1], check.says
+
+    (usual, _), (found_so, says) = of_errors(short), of_errors(long)
+    assert float(found_so) == pytest.approx(float(usual), abs=15)
+    assert float(found_so) > 10
+    assert "other names: too few" in says
+    assert "other numbers: too few" in says
+    assert "no stop at the end: too few" in says
+
+
 # -- direction
 
 
@@ -232,6 +264,51 @@ def test_a_model_that_reads_both_texts_takes_no_pattern():
     assert found(lookup(pairs(), ("no", "yes")), pairs(), "patterns") == ()
 
 
+LABELLED = ("contradiction", "neutral", "entailment")
+
+
+def says_the_last(rows):
+    """Texts of three labels, and a model that calls a share of each row the last one: label, writer, number, share."""
+    said, examples = {}, []
+    for label, write, n, share in rows:
+        for k in range(n):
+            text = write(len(examples))
+            examples.append(Example(f"e{len(examples)}", *((text,) if isinstance(text, str) else text), label=label))
+            wrong = LABELLED[0] if label == LABELLED[-1] else label
+            said[text] = LABELLED[-1] if k < round(share * n) else wrong
+
+    def says(text):
+        now = said.get(text if isinstance(text, str) else tuple(text), LABELLED[0])
+        return [0.96 if label == now else 0.02 for label in LABELLED]
+
+    return model(says, LABELLED), examples
+
+
+def three_way(with_it, without, share_with_it):
+    """Most texts with a mark have the label that the model errs on, and most without it another one."""
+    rows = [
+        ("neutral", with_it, 180, share_with_it),
+        ("contradiction", with_it, 20, 0.05),
+        ("entailment", with_it, 50, 0.9),
+    ]
+    rows += [("neutral", without, 40, 0.5), ("contradiction", without, 360, 0.05), ("entailment", without, 100, 0.9)]
+    return says_the_last(rows)
+
+
+@pytest.mark.parametrize(("share", "blamed"), [(0.5, False), (0.95, True)])
+def test_a_pattern_is_compared_under_one_label_at_a_time(share, blamed):
+    def with_it(n):
+        return f"the cat number {n} sat on the mat", f"the cat number {n}"
+
+    def without(n):
+        return f"the cat number {n} sat on the mat", f"some dogs {n} bark elsewhere"
+
+    findings = found(*three_way(with_it, without, share), "patterns")
+    overlap = [one for one in findings if "lexical_overlap" in one.title]
+    assert bool(overlap) == blamed
+    assert all(one.title.endswith("are called entailment: 95 % of those labelled neutral") for one in overlap)
+
+
 # -- groups
 
 
@@ -264,6 +341,17 @@ def test_groups_of_the_examples_are_compared():
     there = {e.text for e in some if e.group == "there"}
     classifier = model(lambda text: 0.95 if "hurt" in text or text in there else 0.05, ("none", "harm"))
     assert any("group there" in one.title for one in found(classifier, some, "group_gaps"))
+
+
+@pytest.mark.parametrize(("share", "blamed"), [(0.5, False), (0.95, True)])
+def test_groups_are_compared_under_one_label_at_a_time(share, blamed):
+    findings = found(
+        *three_way(lambda n: f"the muslims of street {n} were at home", lambda n: f"we were at home {n}", share),
+        "group_gaps",
+    )
+    gaps = [one for one in findings if "are called" in one.title]
+    assert bool(gaps) == blamed
+    assert all("are called entailment where the label is neutral" in one.title for one in gaps)
 
 
 def test_a_fair_model_has_no_gap():
@@ -376,15 +464,23 @@ def test_wrong_labels_are_found_by_a_black_box_too():
     assert found(good_model(), reviews(), "wrong_labels", train=TRAINED) == ()
 
 
+def test_a_model_that_knows_its_training_texts_by_heart_makes_no_new_text_strange():
+    train, fresh = (reviews_of(240, seed=seed) for seed in (1, 2))
+    known = {e.text for e in train}
+    by_heart = model(lambda text: 0.999 if text in known else 0.6)
+    assert found(by_heart, fresh, "strangeness", train=train) == ()
+    (finding,) = found(by_heart, fresh, "strangeness", train=train, options={"detector": "max_probability"})
+    assert finding.severity == "low"  # it sees nothing but that
+    assert "by heart" in finding.limits
+
+
 def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():
-    rows = shortcut.texts()
-    train = [*rows, *(replace(e, text=f"{e.text} too") for e in rows)]
-    rest = [replace(e, text=f"so {e.text}") for e in rows]
+    train, fresh = (reviews_of(240, seed=seed) for seed in (1, 2))
     odd = [Example(f"o{n}", f"{n} ; {n * n} : %% {n} // [{n}] " * 2) for n in range(40)]
     (finding,) = found(shortcut.classifier(), odd, "strangeness", train=train)
     assert finding.severity == "high"
     assert finding.evidence[0].value > 0.9
-    assert found(shortcut.classifier(), rest, "strangeness", train=train) == ()
+    assert found(shortcut.classifier(), fresh, "strangeness", train=train) == ()
     (check,) = run(shortcut.classifier(), odd, "strangeness", train=train[: 2 * fewest_usual() - 1]).checks
     assert (check.state, check.says) == (
         "left out",
@@ -426,6 +522,15 @@ def test_a_rule_grades_from_the_severest_down():
     assert _rules.mildest("high", "low") == "low"
     assert _rules.worst(None, "low", "high") == "high"
     assert _rules.worst(None) is None
+
+
+def test_the_interval_of_a_product_holds_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    for n, m, first, second in ((40, 100, 0.8, 0.2), (40, 400, 0.5, 0.1), (20, 60, 0.9, 0.5)):
+        ends = [product_of(*map(int, (rng.binomial(n, first), n, rng.binomial(m, second), m))) for _ in range(2000)]
+        assert np.mean([low <= first * second <= high for low, high in ends]) == pytest.approx(0.95, abs=0.025)
+    assert product_of(0, 10, 5, 10)[0] == 0
+    assert product_of(0, 0, 5, 10) == (0, 1)
 
 
 def test_intervals_and_corrections_are_those_of_the_books():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
+
 import numpy as np
 import pytest
 import torch
@@ -51,6 +54,42 @@ def test_embedding_distance_is_that_of_the_kth_neighbour(k):
     )
     near = NearestNeighbors(n_neighbors=min(k, len(known))).fit(known).kneighbors(asked)[0][:, -1]
     np.testing.assert_allclose(detect(CLASSIFIER, TRAIN, TEXTS, k=k), near, rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 3, 5])
+def test_character_ngrams_are_witten_and_bells(order):
+    train = [*TRAIN, Example("pair", "aa ab", "ba")]
+    asked = [*TEXTS, "zzz", ("aa", "b")]
+    counts = [defaultdict(Counter) for _ in range(order)]
+
+    def signs(part):
+        """With what is before and behind, and from where on they are to be expected."""
+        return [*[None] * (order - 1), *part, "END"], range(order - 1, order + len(part))
+
+    for line, places in (signs(part) for example in train for part in example.parts):
+        for at in places:
+            for n in range(order):
+                counts[n][tuple(line[at - n : at])][line[at]] += 1
+    known = len(counts[0][()])
+
+    def surprise(text):
+        found = []
+        for line, places in (signs(part) for part in ((text,) if isinstance(text, str) else text)):
+            for at in places:
+                likely = 1 / (known + 1)
+                for n in range(order):
+                    after = counts[n][tuple(line[at - n : at])]
+                    if after:
+                        likely = (after[line[at]] + len(after) * likely) / (after.total() + len(after))
+                found.append(-math.log(likely))
+        return sum(found) / len(found)
+
+    found = detect(CLASSIFIER, train, asked, method="character_ngrams", order=order)
+    np.testing.assert_allclose(found, [surprise(text) for text in asked], rtol=1e-9)
+    cut = detect(CLASSIFIER, train, ["The soup" + "x" * 30], method="character_ngrams", characters=8)
+    assert cut == detect(CLASSIFIER, train, ["The soup"], method="character_ngrams", characters=8)
+    with pytest.raises(BadOption, match="at least 1"):
+        detect(CLASSIFIER, train, asked, method="character_ngrams", order=0)
 
 
 def test_a_text_that_was_taught_is_its_own_first_neighbour():

@@ -57,7 +57,7 @@ def knows_its_texts() -> LanguageModel:
 
 
 def test_the_family_has_the_detectors_we_promise():
-    promised = {"max_probability", "energy", "mahalanobis", "embedding_distance", "perplexity"}
+    promised = {"max_probability", "energy", "mahalanobis", "embedding_distance", "perplexity", "character_ngrams"}
     assert set(DETECTORS) >= promised
     assert set(DETECTORS) - set(LABEL_FREE) == {"mahalanobis"}
     assert not detector.broken
@@ -147,17 +147,17 @@ def test_it_tells_how_far_it_is_and_can_be_stopped(name):
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_a_black_box_can_be_asked(name):
-    assert asked(BAG, [], ["good", "soup"], name).shape == (2,)
+    assert asked(BAG, taught(BAG.labels), ["good", "soup"], name).shape == (2,)
 
 
 @pytest.mark.parametrize("name", INSIDE)
 def test_what_looks_inside_refuses_a_black_box_and_says_what_works(name):
-    with pytest.raises(Unsupported, match="work with it: max_probability"):
+    with pytest.raises(Unsupported, match="work with it: character_ngrams, max_probability"):
         detect(BAG, taught(BAG.labels), ["good"], method=name)
 
 
 def test_usable_names_what_works():
-    assert usable(BAG) == ["max_probability"]
+    assert usable(BAG) == ["character_ngrams", "max_probability"]
     assert usable(BAG, language_model=tiny.language_model()) == sorted(OUTSIDE)
     assert usable(tiny.transformer(), tiny.language_model()) == DETECTORS
     with pytest.raises(BadOption, match="language_model="):

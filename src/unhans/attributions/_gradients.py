@@ -41,7 +41,8 @@ def baseline_embeddings(classifier: TransformerClassifier, batch: Batch, kind: s
         return torch.where(words[..., None], 0.0, own)
     # every classifier has a padding id, also where its tokenizer has no padding token
     token = classifier.model.config.pad_token_id if kind == "pad" else classifier.tokens.hole_id(Hole(kind))
-    return torch.where(words[..., None], classifier.model.get_input_embeddings()(torch.tensor(token)), own)
+    said = classifier.model.get_input_embeddings()(torch.tensor(token, device=own.device))
+    return torch.where(words[..., None], said, own)
 
 
 def aggregated(gradient: Tensor, embeddings: Tensor, how: str) -> Tensor:

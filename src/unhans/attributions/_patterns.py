@@ -19,8 +19,9 @@ from unhans.types import Example
 
 def patterns_of(classifier: TransformerClassifier, background: Sequence[Example]) -> list[tuple[Tensor, Tensor]]:
     """Pattern and weight of each linear layer, in the order they are used; refused where the path is not plain."""
-    with torch.no_grad(), Watching(classifier.model) as seen:
-        classifier.logits(classifier.batch(background))
+    seen = Watching(classifier.model)
+    with torch.no_grad():
+        classifier.logits(classifier.batch(background), rules=seen)
     if not seen.plain or not seen.linears:
         raise Unsupported(
             "Patterns are defined for models made of linear layers, ReLUs and averages (see "

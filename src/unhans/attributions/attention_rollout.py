@@ -31,8 +31,9 @@ def attention_rollout(classifier: TransformerClassifier, batch: Batch) -> Tensor
 
     The same for every label. One forward pass.
     """
-    with torch.no_grad(), Watching(classifier.model) as seen:
-        classifier.logits(batch)
+    seen = Watching(classifier.model)
+    with torch.no_grad():
+        classifier.logits(batch, rules=seen)
     if not seen.attentions:
         raise Unsupported("attention_rollout needs a model with attention, and this one has none.")
     n = batch.ids.shape[1]

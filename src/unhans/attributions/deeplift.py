@@ -7,9 +7,12 @@ from torch import Tensor
 
 from unhans.attributions import attribution
 from unhans.attributions._gradients import BASELINES, Baseline, baseline_embeddings
+from unhans.errors import Unsupported
 from unhans.model import Batch, TransformerClassifier
 from unhans.propagation import Differences
 from unhans.types import Terms
+
+_WITHIN, _LEAST = 0.05, 1e-3  # of the logits; rounding is far below
 
 
 @attribution(
@@ -27,12 +30,26 @@ def deeplift(
 ) -> Tensor:
     """The rise of the logit over an empty text's, shared out by slopes between the two.
 
-    Rules for products, softmax and layer normalisation make it exact for transformers: scores add up to the rise. One
-    forward and one backward pass over text and baseline.
+    Rules for products, softmax and layer normalisation make it exact for transformers: scores add up to the rise, or
+    none are given. One forward and one backward pass over text and baseline.
     """
     start, end = baseline_embeddings(classifier, batch, baseline), classifier.embed(batch)
     both = torch.cat([end, start])
     rules = Differences(classifier.model)
     # the gradient of the texts' logits; those of the references come along and are not used
     gradient = classifier.gradient(both, batch.repeated(2), targets.repeat(2), create_graph, rules)
-    return batch.to_words(((end - start) * gradient[: len(end)]).sum(-1))
+    scores = ((end - start) * gradient[: len(end)]).sum(-1)
+    if not create_graph:  # in training, dropout makes two models of text and baseline
+        _check(scores.sum(1), *rules.outputs.chunk(2))
+    return batch.to_words(scores)
+
+
+def _check(told: Tensor, high: Tensor, low: Tensor) -> None:
+    """Whether scores add up: a model may do what no rule is for, or lay out its batch as none expects."""
+    allowed = _WITHIN * torch.maximum(high.abs(), low.abs()) + _LEAST
+    if not ((told - (high - low)).abs() <= allowed).all():
+        raise Unsupported(
+            "DeepLift's scores do not add up to the rise of the logit on this model, which has operations that no rule "
+            "is for, or a baseline that it cannot be compared with (such as an embedding of zeros before a "
+            "normalisation). integrated_gradients works with it."
+        )

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from unhans.attributions import attribution
-from unhans.audit._look import Ask, Find, Look, Outcome, detector_for, drawn
+from unhans.audit._look import Ask, Find, Look, Outcome, drawn
 from unhans.audit._rules import FEWEST
 from unhans.crew import HERE, Crew, crew
 from unhans.detectors import detector
@@ -129,7 +129,6 @@ def usable(classifier: Classifier) -> tuple[str, ...]:
 
 
 def needs_language_model(
-    classifier: Classifier,
     checks: Sequence[str],
     *,
     method: str | None = None,
@@ -137,8 +136,8 @@ def needs_language_model(
 ) -> bool:
     """Whether one of these checks would make use of a language model; fitting one takes longer than most of them."""
     explained = "language_model" in attribution[method or _USUAL].asks
-    wanted = (options or {}).get(_STRANGENESS, {}).get("detector", "usual")
-    measured = "language_model" in detector[detector_for(classifier, wanted)].asks
+    settings = check[_STRANGENESS].settings((options or {}).get(_STRANGENESS, {}))
+    measured = "language_model" in detector[str(settings["detector"])].asks
     return any(
         (explained and not {"explain", "method"}.isdisjoint(entry.asks)) or (measured and entry.name == _STRANGENESS)
         for entry in (check[name] for name in checks)

@@ -12,7 +12,6 @@ import numpy as np
 
 from unhans.attributions import attribute, attribution
 from unhans.audit._statistics import Flags, Floats, Ints
-from unhans.detectors import detector
 from unhans.errors import Unsupported
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
@@ -21,7 +20,6 @@ from unhans.text import Text, Variant, Words, visible_form
 from unhans.types import Attributions, Evidence, Example, Finding, Recipe, Screen, Severity
 from unhans.types import Variant as Changed
 
-_DETECTORS = ("embedding_distance", "mahalanobis", "perplexity", "max_probability")  # the first that can be used
 _EXPLAINED = 300  # examples whose explanations say which words to try
 
 
@@ -132,14 +130,6 @@ class Look:
             return Finding(recipe, title, severity, revision=self.classifier.revision, **told)
 
         return find
-
-
-def detector_for(classifier: Classifier, wanted: str, *, language_model: bool = True) -> str:
-    """What measures how strange texts are: the detector of this name, or for `usual` the best that can be used."""
-    if wanted != "usual":
-        return wanted
-    served = (detector[name] for name in _DETECTORS if detector[name].needs <= classifier.capabilities)
-    return next(entry.name for entry in served if language_model or "language_model" not in entry.asks)
 
 
 def drawn(examples: Sequence[Example], n: int, seed: int) -> list[Example]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from unhans.attributions import readable_words
 from unhans.audit._look import Ask, changes
-from unhans.audit._statistics import Flags, Floats, Ints, wilson
+from unhans.audit._statistics import Flags, Floats, Ints, product
 from unhans.errors import BadData
 from unhans.heuristics.negation import negates
 from unhans.model import Classifier
@@ -47,10 +47,10 @@ class Tried:
     effect: float  # mean change of the log odds of the label when it is put into clear texts of others
     flips: Flags  # for each of those texts: whether the model now says the label
     usual: float  # share of such flips by comparable words
-    coverage: float  # share of the texts predicted as the label that have the word
+    coverage: tuple[int, int]  # texts predicted as the label that have the word, and all that are predicted so
     removed: Flags  # for some of these: whether the prediction changes without the word
     swapped: Flags  # the same with a comparable word in its place
-    against: Ints  # right and all, of the examples with the word under other labels, then of those without the word
+    against: Ints  # right and all, of the examples of another label with the word, then of those without the word
     share: float  # of the labelled texts with the word, those with its label
     base: float  # the same share of all labelled texts
     variants: tuple[Changed, ...] = field(repr=False, default=())
@@ -64,11 +64,11 @@ class Tried:
     @property
     def reliance(self) -> tuple[float, float, float]:
         """Share of all predictions of the label that would change without the word, with its interval."""
-        if not len(self.removed):
+        having, every = self.coverage
+        if not len(self.removed) or not every:
             return 0.0, 0.0, 0.0
-        ends = wilson(int(self.removed.sum()), len(self.removed))
-        value, low, high = (self.coverage * share for share in (float(self.removed.mean()), *ends))
-        return value, low, high
+        low, high = product(int(self.removed.sum()), len(self.removed), having, every)
+        return float(self.removed.mean()) * having / every, low, high
 
 
 @dataclass(frozen=True)
@@ -349,17 +349,22 @@ def _own(texts: Texts, word: str, label: int) -> list[int]:
     return [int(n) for n in np.random.default_rng([texts.seed, 53]).permutation(found)[:_OWN]]
 
 
-def _coverage(texts: Texts, word: str, label: int) -> float:
-    """Share of the texts predicted as the label that have the word."""
+def _coverage(texts: Texts, word: str, label: int) -> tuple[int, int]:
+    """How many of the texts predicted as the label have the word, and how many there are."""
     own = texts.predicted == label
-    return float(sum(own[n] for n in texts.containing.get(word, ()))) / max(1, int(own.sum()))
+    return int(sum(own[n] for n in texts.containing.get(word, ()))), int(own.sum())
 
 
 def _against(texts: Texts, word: str, label: int) -> Ints:
-    """Right and all: of the examples of other labels with the word, and of those without it."""
+    """Right and all: of the examples of another label with the word, and of those of that label without it.
+
+    Of several other labels the one that most of the word's texts have: thrown together, a word that is common under a
+    label that is hard anyway would look as if it misled.
+    """
     with_word = np.zeros(len(texts.examples), bool)
     with_word[list(texts.containing.get(word, ()))] = True
-    other = (texts.given >= 0) & (texts.given != label)
+    found = Counter(int(n) for n in texts.given[with_word] if n >= 0 and n != label)
+    other = texts.given == max(sorted(found), key=found.__getitem__, default=-2)
     right = texts.predicted == texts.given
     return np.array([[(right & some).sum(), some.sum()] for some in (other & with_word, other & ~with_word)])
 

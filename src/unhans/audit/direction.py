@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 
+from unhans.attributions import readable_words
 from unhans.audit import Ask, Find, How, Outcome, check
 from unhans.audit._look import changes
 from unhans.audit._rules import DIRECTION, FEWEST
@@ -59,7 +60,7 @@ def direction(
     plain = [(frame.format(word), pole) for word, pole in words for frame in _PLAIN]
     said = ask([text for text, _ in plain], how.part(0, 3))
     poles = _poles(classifier, said.argmax(axis=1), np.array([pole for _, pole in plain]))
-    own = _in_texts(examples, texts)
+    own = _in_texts(classifier, examples, texts)
     findings = list(_plain_negation(classifier, plain, said, poles, ask, find, how.part(1, 3)))
     told = []
     for name, word in (("negation", "not"), ("a stronger word", "very")):
@@ -133,15 +134,19 @@ def _plain_negation(
     )
 
 
-def _in_texts(examples: Sequence[Example], most: int) -> list[tuple[int, int, int]]:
-    """Where a text says that something is good or bad: its number, the word's place, and whether it is praise."""
+def _in_texts(classifier: Classifier, examples: Sequence[Example], most: int) -> list[tuple[int, int, int]]:
+    """Where a text says that something is good or bad: its number, the word's place, and whether it is praise.
+
+    Only where the model reads it.
+    """
     pole = dict.fromkeys(_BLAME, 0) | dict.fromkeys(_PRAISE, 1)
     found: list[tuple[int, int, int]] = []
     for number, example in enumerate(examples):
         strings = [visible_form(word) for word in Words(example).strings]
-        at = next((n for n in range(1, len(strings)) if strings[n] in pole and strings[n - 1] in _BEFORE), None)
-        if at is not None and len(found) < most:
-            found.append((number, at, pole[strings[at]]))
+        places = [n for n in range(1, len(strings)) if strings[n] in pole and strings[n - 1] in _BEFORE]
+        if places and len(found) < most:
+            read = readable_words(classifier, example, "word").open
+            found += [(number, at, pole[strings[at]]) for at in places if at in read][:1]
     return found
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
+from unhans.attributions import readable_words
 from unhans.audit import Ask, Find, How, Outcome, check
 from unhans.audit._look import changed, changes
 from unhans.audit._rules import FEWEST, GROUPS, SIGNIFICANT, SWAPS
@@ -58,26 +60,27 @@ def group_gaps(
 ) -> Outcome:
     """False alarms by group, and by mention of a group of people; and whether naming another group changes the label.
 
-    Groups are those of the examples, and words of a short list of ours (`IDENTITY`). Each is compared with texts of the
-    same given label and about the same length (half to twice as many words) that are of no such group: Fisher's exact
+    Groups are those of the examples, and words of a short list of ours (`IDENTITY`). Each is compared, label by given
+    label, with texts of about the same length (half to twice as many words) that are of no such group: Fisher's exact
     test, Holm's correction.
     """
     said = log_probs.argmax(axis=1)
     parts = [one for one in _parts(examples, forms) if one.inside.sum() >= FEWEST]
     sizes = np.array([len(words) for words in forms])
     named = np.array([any(word in _LINES for word in words) for words in forms], bool)
-    cases = [(part, label) for part in parts for label in range(len(classifier.labels))]
     rows = []
-    for part, label in cases:
-        one, rest = _compared(part, named, given, sizes, label)
-        if min(one.sum(), rest.sum()) >= FEWEST:
-            rows.append((part, label, one, rest))
-    alarms = [(int((said[o] == n).sum()), int(o.sum()), int((said[r] == n).sum()), int(r.sum())) for _, n, o, r in rows]
+    for part in parts:
+        for label, other in permutations(range(len(classifier.labels)), 2):
+            one, rest = _compared(part, named, given == other, sizes)
+            if min(one.sum(), rest.sum()) >= FEWEST:
+                rows.append((part, label, other, one, rest))
+    alarms = [tuple(int(k) for some in (one, rest) for k in ((said[some] == label).sum(), some.sum()))
+              for _, label, _, one, rest in rows]  # fmt: skip
     findings = []
-    for (part, label, one, _), counts, p in zip(rows, alarms, holm([more(*c) for c in alarms]), strict=True):
+    for (part, label, other, one, _), counts, p in zip(rows, alarms, holm([more(*c) for c in alarms]), strict=True):
         if p < SIGNIFICANT:
             wrong = [examples[n].id for n in np.flatnonzero(one & (said == label))[:50]]
-            findings += list(_gap(part, classifier.labels[label], counts, wrong, find))
+            findings += list(_gap(part, classifier.labels, (label, other), counts, wrong, find))
     moved, shown = _swapped(classifier, examples, log_probs, ask, how, rng)
     findings += list(_swap(moved, shown, find))
     told = f"{len(parts)} groups or mentions of groups were compared in {len(rows)} ways"
@@ -97,30 +100,35 @@ def _parts(examples: Sequence[Example], forms: Sequence[tuple[str, ...]]) -> Ite
         yield _Part(f"texts with the word {word!r}", inside, (word,))
 
 
-def _compared(part: _Part, named: Flags, given: Ints, sizes: Ints, label: int) -> tuple[Flags, Flags]:
-    """The texts of the part that do not have the label, and comparable ones outside."""
-    other = (given >= 0) & (given != label)
-    one = part.inside & other
+def _compared(part: _Part, named: Flags, labelled: Flags, sizes: Ints) -> tuple[Flags, Flags]:
+    """The texts of the part that are labelled so, and comparable ones outside."""
+    one = part.inside & labelled
     if not one.any():
         return one, one
     low, high = np.median(sizes[one]) / 2, 2 * np.median(sizes[one])
-    about = np.isin(given, np.unique(given[one])) & (sizes >= low) & (sizes <= high)
     outside = ~part.inside if part.name.startswith("texts of the group") else ~named
-    return one, other & outside & about
+    return one, labelled & outside & (sizes >= low) & (sizes <= high)
 
 
 def _gap(
-    part: _Part, label: str, counts: tuple[int, int, int, int], wrong: Sequence[str], find: Find
+    part: _Part,
+    labels: Sequence[str],
+    said_and_given: tuple[int, int],
+    counts: tuple[int, ...],
+    wrong: Sequence[str],
+    find: Find,
 ) -> Iterator[Finding]:
     alarms, n, others, m = counts
+    label, other = (labels[number] for number in said_and_given)
+    without = "without being so" if len(labels) == 2 else f"where the label is {other}"
     severity = GROUPS(difference(alarms, n, others, m)[0])
     if severity is None:
         return
     low, high = wilson(alarms, n)
-    what = f"{part.name} that are not {label} and are called so; usual: comparable texts of no such group"
+    what = f"{part.name} that are labelled {other} and called {label}; usual: comparable texts of no such group"
     yield find(
         severity,
-        f"{percent(alarms / n)} of {part.name} are called {label} without being so, {percent(others / m)} of others",
+        f"{percent(alarms / n)} of {part.name} are called {label} {without}, {percent(others / m)} of others",
         says="Texts about these people get the label more often where it is wrong than comparable texts do.",
         evidence=[Evidence(what, alarms / n, others / m, low, high, n)],
         examples=wrong,
@@ -144,7 +152,7 @@ def _swapped(
     numbers: list[int] = []
     made: list[Variant] = []
     for number, example in enumerate(examples):
-        new = _other_group(example, rng)
+        new = _other_group(classifier, example, rng)
         if new is not None and len(made) < _MOST:
             numbers.append(number)
             made.append(new)
@@ -152,12 +160,14 @@ def _swapped(
     return changed(before, after), changes(classifier.labels, [examples[n] for n in numbers], made, before, after)
 
 
-def _other_group(example: Example, rng: np.random.Generator) -> Variant | None:
+def _other_group(classifier: Classifier, example: Example, rng: np.random.Generator) -> Variant | None:
     words = Words(example)
     forms = [visible_form(word) for word in words.strings]
     found = sorted({form for form in forms if form in _LINES})
     if len(found) != 1:  # of several groups nobody knows which is meant
         return None
+    if not any(forms[n] == found[0] for n in readable_words(classifier, example, "word").open):
+        return None  # the model does not read who is named
     others = [word for word in _LINES[found[0]] if word != found[0]]
     new = str(rng.choice(others))
     return words.variant(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Annotated
 
 import numpy as np
 
+from unhans.attributions import readable_words
 from unhans.audit import Ask, Find, How, Outcome, check
 from unhans.audit._look import changed, changes, places
 from unhans.audit._rules import FEWEST, INVARIANCE, TYPOS
@@ -28,7 +30,8 @@ _NAMES = tuple(_FIRST_NAMES.split())
 _OPENINGS = ("By the way, ", "As I said, ", "To be clear, ")
 _END = re.compile(r"[\s.!?…]+$")
 _SHOWN = 20
-Change = Callable[[Example, np.random.Generator], "Variant | None"]
+Change = Callable[[Example, "Sequence[int]", np.random.Generator], "Variant | None"]
+"""The example changed, given the numbers of the words that the model reads; None where that cannot be."""
 
 
 @check(
@@ -58,7 +61,13 @@ def invariance(
         raise BadOption(f"texts must be at least 1, not {texts}.")
     order = places(len(examples), len(examples), seed)
     np.random.default_rng([seed, 43]).shuffle(order)
-    made = {kind: _made(examples, order, change, texts, seed) for kind, (_, change) in _CHANGES.items()}
+
+    @cache
+    def read(n: int) -> Sequence[int]:
+        """What is changed behind the end of what is read says nothing."""
+        return readable_words(classifier, examples[n], "word").open
+
+    made = {kind: _made(examples, order, change, texts, seed, read) for kind, (_, change) in _CHANGES.items()}
     asked = [variant for some in made.values() for _, variant in some]
     answers, at, findings, told = ask(asked, how), 0, [], []
     for kind, some in made.items():
@@ -95,7 +104,12 @@ def _findings(kind: str, moved: Flags, shown: Sequence[Changed], find: Find) -> 
 
 
 def _made(
-    examples: Sequence[Example], order: Sequence[int], change: Change, most: int, seed: int
+    examples: Sequence[Example],
+    order: Sequence[int],
+    change: Change,
+    most: int,
+    seed: int,
+    read: Callable[[int], Sequence[int]],
 ) -> list[tuple[int, Variant]]:
     """Up to so many examples with the changed text, in the order given."""
     found: list[tuple[int, Variant]] = []
@@ -103,7 +117,7 @@ def _made(
         if len(found) == most:
             break
         rng = np.random.default_rng([seed, int(examples[n].text_hash, 16)])
-        new = change(examples[n], rng)
+        new = change(examples[n], read(n), rng)
         if new is not None and new.texts != examples[n].parts:
             found.append((n, new))
     return found
@@ -114,9 +128,13 @@ def _edited(example: Example, edit: Callable[[str], str]) -> Variant:
     return as_variant(parts[0] if len(parts) == 1 else (parts[0], parts[1]))
 
 
-def _names(example: Example, rng: np.random.Generator) -> Variant | None:
+def _without_stop(example: Example, read: Sequence[int]) -> Variant | None:
+    return _edited(example, lambda text: _END.sub("", text)) if len(read) == len(Words(example)) else None
+
+
+def _names(example: Example, read: Sequence[int], rng: np.random.Generator) -> Variant | None:
     words = Words(example)
-    found = sorted({word for word in words.strings if word in _NAMES})
+    found = sorted({words.strings[n] for n in read if words.strings[n] in _NAMES})
     if not found:
         return None
     others = [name for name in _NAMES if name not in found]
@@ -124,10 +142,11 @@ def _names(example: Example, rng: np.random.Generator) -> Variant | None:
     return words.variant({n: str(new[word]) for n, word in enumerate(words.strings) if word in new})
 
 
-def _numbers(example: Example, rng: np.random.Generator) -> Variant | None:
+def _numbers(example: Example, read: Sequence[int], rng: np.random.Generator) -> Variant | None:
     """Another number of as many digits for each; years and single digits stay, for they may mean something."""
     words = Words(example)
-    found = {n: w for n, w in enumerate(words.strings) if w.isdecimal() and len(w) > 1 and not _year(w)}
+    strings = {n: words.strings[n] for n in read}
+    found = {n: w for n, w in strings.items() if w.isdecimal() and len(w) > 1 and not _year(w)}
     if not found:
         return None
     return words.variant({n: str(rng.integers(10 ** (len(w) - 1), 10 ** len(w))) for n, w in found.items()})
@@ -137,12 +156,12 @@ def _year(word: str) -> bool:
     return len(word) == 4 and word[:2] in ("17", "18", "19", "20", "21")
 
 
-def _typo(example: Example, rng: np.random.Generator) -> Variant | None:
+def _typo(example: Example, read: Sequence[int], rng: np.random.Generator) -> Variant | None:
     """Two letters in the middle of one word change places."""
     words = Words(example)
     open_ = [
         (n, at)
-        for n, word in enumerate(words.strings)
+        for n, word in ((n, words.strings[n]) for n in read)
         if word.isalpha()
         for at in range(1, len(word) - 2)
         if word[at] != word[at + 1]
@@ -156,7 +175,7 @@ def _typo(example: Example, rng: np.random.Generator) -> Variant | None:
     return words.variant({n: word[:at] + word[at + 1] + word[at] + word[at + 2 :]})
 
 
-def _opening(example: Example, rng: np.random.Generator) -> Variant:
+def _opening(example: Example, _: Sequence[int], rng: np.random.Generator) -> Variant:
     chosen = _OPENINGS[int(rng.integers(len(_OPENINGS)))]
     rest = example.text[:1].lower() + example.text[1:] if example.text[1:2].islower() else example.text
     return as_variant(chosen + rest if example.pair is None else (chosen + rest, example.pair))
@@ -167,10 +186,10 @@ _CHANGES: dict[str, tuple[str, Change]] = {
     "other numbers": ("Numbers of two digits or more were replaced by others, years aside.", _numbers),
     "no stop at the end": (
         "Full stops, exclamation and question marks at the end were left out.",
-        lambda example, _: _edited(example, lambda text: _END.sub("", text)),
+        lambda example, read, _: _without_stop(example, read),
     ),
-    "capital letters": ("All letters were made capital.", lambda example, _: _edited(example, str.upper)),
-    "small letters": ("All letters were made small.", lambda example, _: _edited(example, str.lower)),
+    "capital letters": ("All letters were made capital.", lambda example, *_: _edited(example, str.upper)),
+    "small letters": ("All letters were made small.", lambda example, *_: _edited(example, str.lower)),
     "typing errors": ("Two letters inside one word changed places.", _typo),
     "a neutral opening": ("Words that say nothing were put in front.", _opening),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -39,65 +41,79 @@ def patterns(
 ) -> Outcome:
     """Patterns (`heuristics`) that the model takes for a label, and labels that it tells from one text alone.
 
-    For each pattern and label: how often the model says the label where it is wrong, against pairs of other labels
-    without the pattern. Where there are too few of either, that pattern and label are left out.
+    For each pattern and two labels: how often the model says the one of pairs that have the other, against pairs that
+    have the other too and not the pattern. Where there are too few of either, that is left out.
     """
     known = np.flatnonzero((given >= 0) & np.array([e.pair is not None for e in examples]))
     some, truth, said = [examples[n] for n in known.tolist()], given[known], log_probs[known].argmax(axis=1)
-    found = [patterns_of(example) for example in some]
-    cases = []
+    pairs, found = _Said(classifier, some, truth, said), [patterns_of(example) for example in some]
+    rows: list[_Case] = []
     for name in heuristic.names:
         inside = np.array([name in own for own in found], bool)
-        cases += [(name, label, inside) for label in range(len(classifier.labels))]
-    rows = [case for case in cases if _compared(case[2], truth, case[1]) is not None]
-    surely = [p < SIGNIFICANT for p in holm([_chance(inside, truth, said, label) for _, label, inside in rows])]
+        every = (_Case(pairs, name, inside, *two) for two in permutations(range(len(classifier.labels)), 2))
+        rows += [case for case in every if case.is_enough]
     findings: list[Finding] = []
-    for (name, label, inside), sure in zip(rows, surely, strict=True):
-        if sure:
-            findings += _pattern(name, label, inside, _Said(classifier, some, truth, said), find)
+    for case, p in zip(rows, holm([more(*case.counts) for case in rows]), strict=True):
+        if p < SIGNIFICANT:
+            findings += _pattern(case, find)
     findings.sort(key=lambda one: ("high", "medium", "low").index(one.severity))
     findings += _partial(classifier, some, truth, ask, find, how, seed)
-    names = {name for name, _, _ in rows}
+    names = {case.pattern for case in rows}
     told = f"{len(names)} patterns were found in {FEWEST} pairs or more" if names else "No pattern is in enough pairs"
     read = f"{min(_READ, len(some)):,} were read with one text missing"
     return Outcome(f"{told}, of {len(some):,}; {read}.", tuple(findings))
 
 
+@dataclass(frozen=True)
 class _Said:
     """Labelled pairs, and what the model says of them."""
 
-    def __init__(self, classifier: Classifier, examples: Sequence[Example], truth: Ints, said: Ints) -> None:
-        self.classifier, self.examples, self.truth, self.said = classifier, examples, truth, said
+    classifier: Classifier
+    examples: Sequence[Example]
+    truth: Ints
+    said: Ints
 
 
-def _compared(inside: Flags, truth: Ints, label: int) -> tuple[Flags, Flags] | None:
-    """Pairs with the pattern that do not have the label, and those to compare them with; None: too few of either."""
-    other = truth != label
-    one, rest = inside & other, ~inside & other
-    return (one, rest) if one.sum() >= FEWEST and rest.sum() >= FEWEST else None
+@dataclass(frozen=True)
+class _Case:
+    """A pattern, a label that the model may take it for, and the label that the pairs looked at have.
+
+    One label at a time: were all others thrown together, a pattern that is common where the model errs anyway would be
+    blamed for it.
+    """
+
+    on: _Said
+    pattern: str
+    inside: Flags
+    label: int
+    given: int
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Alarms and all: with the pattern, and without."""
+        one, rest = (part & (self.on.truth == self.given) for part in (self.inside, ~self.inside))
+        alarm = self.on.said == self.label
+        return int((alarm & one).sum()), int(one.sum()), int((alarm & rest).sum()), int(rest.sum())
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are enough of both to compare."""
+        return min(self.counts[1::2]) >= FEWEST
 
 
-def _counts(inside: Flags, truth: Ints, said: Ints, label: int) -> tuple[int, int, int, int]:
-    compared = _compared(inside, truth, label)
-    assert compared is not None  # the callers have made sure
-    one, rest = compared
-    alarm = said == label
-    return int((alarm & one).sum()), int(one.sum()), int((alarm & rest).sum()), int(rest.sum())
-
-
-def _chance(inside: Flags, truth: Ints, said: Ints, label: int) -> float:
-    return more(*_counts(inside, truth, said, label))
-
-
-def _pattern(name: str, label: int, inside: Flags, on: _Said, find: Find) -> Iterator[Finding]:
-    alarms, n, others, m = _counts(inside, on.truth, on.said, label)
+def _pattern(case: _Case, find: Find) -> Iterator[Finding]:
+    on, inside, label = case.on, case.inside, case.label
+    alarms, n, others, m = case.counts
     severity = PATTERNS(difference(alarms, n, others, m)[0])
     if severity is None:
         return
-    says, summary = on.classifier.labels[label], heuristic[name].summary
+    names = on.classifier.labels
+    says, summary = names[label], heuristic[case.pattern].summary
+    are = "that are not" if len(names) == 2 else f"labelled {names[case.given]}"
+    whose = f"that are not {says}" if len(names) == 2 else are
     low, high = wilson(alarms, n)
-    what = f"pairs with the pattern that are not {says} and are called so; usual: such pairs without the pattern"
-    wrong = np.flatnonzero(inside & (on.truth != label) & (on.said == label))
+    what = f"pairs with the pattern {whose} and are called {says}; usual: such pairs without the pattern"
+    wrong = np.flatnonzero(inside & (on.truth == case.given) & (on.said == label))
     right = on.said == on.truth
     told = [Evidence(what, alarms / n, others / m, low, high, n)]
     told.append(share(f"pairs with the pattern that are called {says}; usual: that are", on.said[inside] == label,
@@ -109,8 +125,8 @@ def _pattern(name: str, label: int, inside: Flags, on: _Said, find: Find) -> Ite
             told.append(share(f"accuracy on pairs with it labelled {own}; usual: without it", right[part], usual))
     yield find(
         severity,
-        f"Pairs with the pattern {name} are called {says}: {percent(alarms / n)} of those that are not",
-        says=f"{summary} Of pairs that are not {says}, {percent(alarms / n)} with the pattern are called so, and "
+        f"Pairs with the pattern {case.pattern} are called {says}: {percent(alarms / n)} of those {are}",
+        says=f"{summary} Of pairs {whose}, {percent(alarms / n)} with the pattern are called {says}, and "
         f"{percent(others / m)} without it.",
         evidence=told,
         examples=[on.examples[n].id for n in wrong[:50]],

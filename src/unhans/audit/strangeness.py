@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import numpy as np
 
 from unhans.audit import Find, How, Outcome, check
-from unhans.audit._look import detector_for, drawn
-from unhans.audit._rules import FEWEST, STRANGE
+from unhans.audit._look import drawn
+from unhans.audit._rules import FEWEST, STRANGE, mildest
 from unhans.audit._statistics import percent
 from unhans.detectors import detect, fewest_usual, strange_share, usable
+from unhans.detectors import detector as known
 from unhans.errors import BadData
 from unhans.language_model import LanguageModel
 from unhans.model import Classifier
@@ -39,17 +40,19 @@ def strangeness(
     seed: int,
     *,
     detector: Annotated[
-        Literal["usual", "embedding_distance", "mahalanobis", "energy", "max_probability", "perplexity"],
-        "how strangeness is measured (see `unhans methods detectors`); usual: the first that the model can serve",
-    ] = "usual",
+        Literal["character_ngrams", "embedding_distance", "mahalanobis", "energy", "max_probability", "perplexity"],
+        "how strangeness is measured (see `unhans methods detectors`)",
+    ] = "character_ngrams",
 ) -> Outcome:
     """The share of the examples that are stranger than 95 % of the training texts are to each other.
 
-    Half of the training texts stand for what was taught, the other half for what is usual.
+    Half of the training texts stand for what was taught, the other half for what is usual. A model was taught both
+    halves, and may know them by heart: what it makes of a text tells new from known as well as strange from usual. So
+    texts are compared with texts, without the model; a detector that asks a model never makes more than a hint.
     """
-    name = detector_for(classifier, detector, language_model=language_model is not None)
+    name = known[detector].name
     if name not in usable(classifier, language_model):
-        raise BadData(f"The detector {detector} cannot be used with this model.")
+        raise BadData(f"The detector {name} cannot be used with this model.")
     seen = {example.text_hash for example in train}
     fresh = drawn([e for e in examples if e.text_hash not in seen], _MOST, seed)
     some = drawn(list({e.text_hash: e for e in train}.values()), 2 * _MOST, seed)
@@ -76,6 +79,10 @@ def strangeness(
     severity = STRANGE(low - (1 - _LEVEL))
     if severity is None:
         return Outcome(said)
+    asks_a_model = not {"classifier", "language_model"}.isdisjoint(known[name].asks)
+    if asks_a_model:
+        severity = mildest(severity, "low")
+    assert severity is not None
     what = f"share of the examples that are stranger than 95 % of the training texts, by {name}"
     finding = find(
         severity,
@@ -86,7 +93,7 @@ def strangeness(
         examples=[fresh[n].id for n in np.argsort(-own, kind="stable")[:50]],
         next="Look at the strangest: are these texts that the model is meant for? If so, train on such texts.",
         screen="examples",
-        limits="Strange is not wrong: the model may still be right about them. Training texts are less strange to a "
-        "model than new ones of the same kind, so small shares mean nothing.",
+        limits="Strange is not wrong: the model may still be right about them."
+        + (" A model may know its training texts by heart, and then any new text is strange to it." * asks_a_model),
     )
     return Outcome(said, (finding,))

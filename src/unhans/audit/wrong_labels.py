@@ -60,7 +60,7 @@ def wrong_labels(
         next="Look at the most doubtful first; correct them, and train again.",
         screen="label-errors",
         limits="Texts that are hard, or that a shortcut decides, look like wrong labels. The interval is that of "
-        "counting, and not of the estimate's own error (docs/audit.md has how far off it was).",
+        "counting, and not of the estimate's own error.",
     )
     return Outcome(said, (finding,))
 

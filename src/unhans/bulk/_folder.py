@@ -185,7 +185,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _begun(path: Path, wanted: Mapping[str, Any], part: int) -> dict[str, Any]:
-    if any(path.iterdir()):
+    if any(not file.match(f".{MANIFEST}.*.part") for file in path.iterdir()):  # but for our own that was cut short
         raise BadOption(
             f"{path} has other files in it, and no {MANIFEST}. Nothing was changed; choose a new folder, or an empty "
             "one."

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,7 +29,6 @@ from transformers.pytorch_utils import Conv1D
 
 from unhans.errors import Unsupported
 from unhans.model import TOKEN_BUDGET, TransformerClassifier
-from unhans.packing import Forward
 from unhans.scoring import batches_by_length
 from unhans.text import as_variant
 from unhans.types import Example
@@ -58,7 +59,8 @@ class Gradients:
 
     def __init__(self, classifier: TransformerClassifier) -> None:
         self._of, self.classifier = classifier, twin(classifier)
-        self._forward = Forward(self.classifier.model, self.classifier.model.config.pad_token_id)
+        self._forward = self.classifier._forward
+        self._alone = threading.RLock()  # the hooks know one `see` at a time
         self._see: See | None = None
         self._rows = 0
         found = [(name, module) for name, module in self.classifier.model.named_modules() if is_linear(module)]
@@ -92,15 +94,21 @@ class Gradients:
         """Show `see` what the loss of each example's label sends through every layer; gives the logits."""
         classifier = self.classifier
         targets = [classifier.label_number(str(example.label)) for example in examples]
-        self._see, self._rows = see, len(examples)
-        try:
-            with torch.enable_grad():
-                logits = self._logits(examples)
-                loss = cross_entropy(logits.float(), torch.tensor(targets, device=logits.device), reduction="sum")
-                loss.backward()  # type: ignore[no-untyped-call]
-        finally:
-            self._see = None
+        with self._seeing(see, len(examples)):
+            logits = self._logits(examples)
+            loss = cross_entropy(logits.float(), torch.tensor(targets, device=logits.device), reduction="sum")
+            loss.backward()  # type: ignore[no-untyped-call]
         return logits.detach()
+
+    @contextmanager
+    def _seeing(self, see: See, rows: int) -> Iterator[None]:
+        """Inside, the layers tell `see`, and other threads wait."""
+        with self._alone, torch.enable_grad():
+            self._see, self._rows = see, rows
+            try:
+                yield
+            finally:
+                self._see = None
 
     def _logits(self, examples: Sequence[Example]) -> Tensor:
         rows = self.classifier.tokens.rows([as_variant(example) for example in examples])

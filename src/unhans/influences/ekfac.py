@@ -106,14 +106,10 @@ class _Fisher(Gradients):
 
     def spread(self, examples: Sequence[Example], signs: Tensor, see: See) -> None:
         """As `show`, of a loss whose gradient by the logits has the covariance of the model's own answer."""
-        self._see, self._rows = see, len(examples)
-        try:
-            with torch.enable_grad():
-                logits = self.classifier.logits(self.classifier.batch(examples)).float()
-                pull = _spread(logits.detach().double().softmax(1), signs.to(logits.device))
-                (logits * pull.float()).sum().backward()  # type: ignore[no-untyped-call]
-        finally:
-            self._see = None
+        with self._seeing(see, len(examples)):
+            logits = self.classifier.logits(self.classifier.batch(examples)).float()
+            pull = _spread(logits.detach().double().softmax(1), signs.to(logits.device))
+            (logits * pull.float()).sum().backward()  # type: ignore[no-untyped-call]
 
 
 class _Curvature:

@@ -39,6 +39,7 @@ class Found:
     value: float
     error: float | None
     n: int
+    by_chance: float = 0.0  # the error of a measure that knows nothing, with so many texts
 
 
 @dataclass(frozen=True)
@@ -225,8 +226,9 @@ def sightings(
         chance = random.get(measure)
         sees = None
         if measure == "detection":
-            sure = one.value - _SURE * (one.error or 0.0) > (0.5 if chance is None else chance)
-            sees = one.value >= _NOTICED and sure
+            # two texts that happen to be told apart from two others have no error, and prove nothing
+            error = max(one.error or 0.0, one.by_chance)
+            sees = one.value >= _NOTICED and one.value - _SURE * error > (0.5 if chance is None else chance)
         yield Sighting(bug, method, by, measure, one.value, one.error, chance, one.n, sees)
 
 
@@ -237,8 +239,9 @@ def mean_found(values: Values) -> Found:
 
 def detected(strange: Values, usual: Values) -> Found:
     """AUROC over texts."""
-    n = int(np.isfinite(strange).sum() + np.isfinite(usual).sum())
-    return Found(*auroc(strange, usual), n)
+    m, n = (int(np.isfinite(values).sum()) for values in (strange, usual))
+    by_chance = float(np.sqrt((m + n + 1) / (12 * m * n))) if m and n else 0.0  # Mann and Whitney 1947
+    return Found(*auroc(strange, usual), m + n, by_chance)
 
 
 def _alike(first: Sequence[Values], second: Sequence[Values]) -> dict[Measure, Found]:

@@ -34,12 +34,15 @@ def cue_likeness(scores: Values, positions: Sequence[int], alone: Values) -> flo
 
 
 def top_overlap(first: Values, second: Values) -> float:
-    """Share of the strongest fifth of the words (at least one) of one line of scores that is in the other's, too."""
+    """Share of the strongest fifth of the words (at least one) of one line of scores that is in the other's, too.
+
+    Words without a score are not strong, however few others there are: of two lines the longer list counts.
+    """
     if not len(first) or not np.abs(first).any() or not np.abs(second).any():
         return float("nan")
     k = max(1, round(_TOP * len(first)))
-    tops = [set(np.argsort(-np.abs(line), kind="stable")[:k].tolist()) for line in (first, second)]
-    return len(tops[0] & tops[1]) / k
+    tops = [{n for n in np.argsort(-np.abs(line), kind="stable")[:k].tolist() if line[n]} for line in (first, second)]
+    return len(tops[0] & tops[1]) / max(map(len, tops))
 
 
 def repeated(lines: Sequence[Values], words: Sequence[Sequence[str]]) -> Values:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -61,8 +62,8 @@ class Planter:
         """Texts with a cue that the model was never taught: who sees something here has a false alarm."""
         models = self.models
         control, other = models.control(how.part(0, 2)), models.twin(how.part(1, 2))
-        word = _default_cue(ask, models)
-        planted = word.planted(self._some(models.test), self.seed, share=0.5, elsewhere=0.5)
+        texts = self._some(models.test)
+        planted = _default_cue(ask, texts).planted(texts, self.seed, share=0.5, elsewhere=0.5)
         case = CueCase(control, models.given if models.trained else other, planted.examples, planted.truth)
         proof = Proof(f"The clean model is right in {accuracy(control, models.test):.0%} of the test texts.", None)
         says = f"Nothing was planted; half of the texts have {planted.truth.words[0]!r}, which no model was taught."
@@ -170,6 +171,8 @@ class Planter:
         touched = set(planted.truth.examples)
         originals = [e for e in texts if e.id in touched]
         changed = [e for e in planted.examples if e.id in touched]
+        if len(changed) < _FEWEST:
+            raise BadData(f"{len(changed)} of {len(texts)} texts were changed, too few to tell anything apart.")
         case = TextCase(clean, twin, changed, originals, originals, bool(ask.entry.facts.get("aligned", True)))
         proof = of_texts(originals, changed, clean)
         beside = self._detectors(clean, models.train, changed, originals)
@@ -205,9 +208,10 @@ def _told_apart(strange: Sequence[float], usual: Sequence[float]) -> Found:
     return detected(np.array(strange), np.array(usual))
 
 
-def _default_cue(ask: Ask, models: Models) -> Ask:
-    """A word that means nothing, as spurious_word plants it."""
-    return replace(ask, entry=bug["spurious_word"], options={"label": models.given.labels[-1]})
+def _default_cue(ask: Ask, texts: Sequence[Example]) -> Ask:
+    """A word that means nothing, as spurious_word plants it, tied to the label that most of the texts have."""
+    label, _ = Counter(example.label for example in texts).most_common(1)[0]
+    return replace(ask, entry=bug["spurious_word"], options={"label": label})
 
 
 def _noun(ask: Ask, says: str, proof: Proof, recipe: Recipe | None) -> PlantedBug:

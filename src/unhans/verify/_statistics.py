@@ -176,7 +176,12 @@ def _calibration_errors(confidence: Floats, right: Flags, counts: Ints) -> Float
     """The error in each resample, which has every example so many times."""
     rows, n = counts.shape
     order = np.argsort(confidence, kind="stable")
-    gaps = np.repeat(np.tile((right - confidence)[order], rows), counts[:, order].ravel()).reshape(rows, n)
+    counts, gaps = counts[:, order], np.tile((right - confidence)[order], (rows, 1))
+    firsts = np.flatnonzero(np.diff(confidence[order], prepend=-1.0))
+    if len(firsts) < n:  # equal confidences share their gap: which bin one is in must not depend on the file's order
+        shared = _share(*(np.add.reduceat(part, firsts, axis=1) for part in (counts * gaps, counts * 1.0)))
+        gaps = np.repeat(shared, np.diff(firsts, append=n), axis=1)
+    gaps = np.repeat(gaps.ravel(), counts.ravel()).reshape(rows, n)
     sums = np.concatenate([np.zeros((rows, 1)), gaps.cumsum(axis=1)], axis=1)
     edges = np.linspace(0, n, min(BINS, n) + 1).round().astype(np.int64)
     errors: Floats = np.abs(np.diff(sums[:, edges], axis=1)).sum(axis=1) / n

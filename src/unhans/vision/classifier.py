@@ -150,9 +150,11 @@ class ImageClassifier:
         """The pixels, rows × pixels × channels."""
         return batch.embeddings
 
-    def logits(self, batch: ImageBatch, embeddings: Tensor | None = None) -> Tensor:
-        """Logits of the pictures, or of changed pixels in their place."""
-        return self._logits(batch.images if embeddings is None else batch.picture(embeddings))
+    def logits(self, batch: ImageBatch, embeddings: Tensor | None = None, *, rules: Rules | None = None) -> Tensor:
+        """Logits of the pictures, or of changed pixels in their place; `rules` are entered around the pass."""
+        pictures = batch.images if embeddings is None else batch.picture(embeddings)
+        with rules or nullcontext():
+            return self._logits(pictures)
 
     def gradient(
         self,
@@ -166,11 +168,10 @@ class ImageClassifier:
         leaf = embeddings.detach().requires_grad_()
         if rules is not None:
             rules.follow(leaf)
-        with rules or nullcontext():
-            wanted = self.logits(batch, leaf).gather(1, targets[:, None]).sum()
+        wanted = self.logits(batch, leaf, rules=rules).gather(1, targets[:, None])[:, 0]
         if rules is not None:
             return rules.gradient(wanted, leaf, create_graph)
-        return torch.autograd.grad(wanted, leaf, create_graph=create_graph)[0]
+        return torch.autograd.grad(wanted.sum(), leaf, create_graph=create_graph)[0]
 
     def gradients(
         self, points: Sequence[Tensor], batch: ImageBatch, targets: Tensor, create_graph: bool = False
