@@ -105,7 +105,8 @@ def test_a_black_box_leaves_out_what_looks_inside():
 
 
 def test_nothing_is_found_about_a_model_that_is_right_for_the_right_reasons():
-    done = audit(good_model(), reviews(), train=TRAIN)
+    examples, train = reviews()[::2], [replace(e, id=f"t{e.id}", split="train") for e in reviews()[1::2]]
+    done = audit(good_model(), examples, train=train)
     # it is right about all texts and 99 % sure; nothing else is to be told of it
     assert [one.title for one in done.findings] == []
     assert sum(run.state == "done" for run in done.checks) >= 7
