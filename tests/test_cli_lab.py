@@ -38,7 +38,7 @@ def test_a_table_for_each_bug_with_the_proof_the_curves_and_the_warning(model, d
     assert done.exit_code == 0, done.output
     assert "spurious_word (data)" in done.output
     assert "'zyx' was put into" in done.output
-    assert "% accuracy; the clean model with" in done.output
+    assert "% accuracy, both taken as equally common; the clean model with" in done.output
     assert "random scores" in done.output
     assert "Drawn anew alone" in done.output
     assert "attention_rollout does not depend on the model: do not trust it." in done.output

@@ -21,7 +21,7 @@ LAYERS = (
     {"server"},
     {"serving"},
     {"scoring", "figures"},
-    {"packing", "propagation", "averaging", "adapters", "crew"},
+    {"packing", "propagation", "listening", "averaging", "adapters", "crew"},
     {"checkpoint"},
     {"model"},
     {"black_boxes", "scratch", "embeddings"},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,9 +18,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import tiny
 from unhans.attributions import attribute
+from unhans.embeddings import states_of
 from unhans.influences import prepare
+from unhans.influences._gradients import twin
+from unhans.influences._head import last_parameters
 from unhans.model import as_examples
-from unhans.packing import MAX_PADDING, Forward
+from unhans.packing import MAX_PADDING, Forward, twice_differentiable
 from unhans.text import Hole, Words, as_variant
 from unhans.tokens import Row
 from unhans.types import Example
@@ -375,13 +380,75 @@ def test_threads_that_share_a_model_explain_by_their_own_rules(kind: str) -> Non
             np.testing.assert_allclose(line, right, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", ["projected_gradients", "ekfac"])
+@contextmanager
+def others_asking(model: Any) -> Iterator[None]:
+    """Inside, two other threads keep asking the model; outside, they have ended."""
+    enough = threading.Event()
+
+    def ask() -> None:
+        while not enough.is_set():
+            model.log_probs(list(tiny.SENTENCES))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        for thread in threads:
+            thread.join()
+
+
+LABELLED = [Example(str(n), text, label=("negative", "positive")[n % 2]) for n, text in enumerate(tiny.SENTENCES)]
+TRACING: dict[str, dict[str, Any]] = {
+    "projected_gradients": {},
+    "ekfac": {"layers": 1},
+    "representer": {},
+    "lissa": {"depth": 3, "repeats": 1, "nearest": 4},
+    "embedding_neighbours": {},
+}
+
+
+@pytest.mark.parametrize("method", TRACING)
 def test_threads_that_share_an_index_get_their_own_scores(method: str) -> None:
-    train = [Example(str(n), text, label=("negative", "positive")[n % 2]) for n, text in enumerate(tiny.SENTENCES)]
-    index = prepare(tiny.transformer(), train, method=method)
-    wanted = [index.scores(anchor) for anchor in train[:3]]
-    found = beside_each_other([lambda anchor=anchor: index.scores(anchor) for anchor in train[:3]], 5)
+    model = tiny.transformer()
+    index = prepare(model, LABELLED, method=method, **TRACING[method])
+    wanted = [index.scores(anchor) for anchor in LABELLED[:3]]
+    with others_asking(model):
+        found = beside_each_other([lambda anchor=anchor: index.scores(anchor) for anchor in LABELLED[:3]], 5)
     for lines, right in zip(found, wanted, strict=True):
         assert len(lines) == 5
         for line in lines:
             np.testing.assert_allclose(line, right, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", TRACING)
+def test_an_index_is_prepared_while_others_ask_the_model(method: str) -> None:
+    model = tiny.transformer()
+    wanted = prepare(model, LABELLED, method=method, **TRACING[method]).scores(LABELLED[0])
+    with others_asking(model):
+        for _ in range(4):
+            found = prepare(model, LABELLED, method=method, **TRACING[method]).scores(LABELLED[0])
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-6)
+
+
+def test_second_derivatives_are_there_until_the_last_who_needs_them_is_done() -> None:
+    assert torch.backends.cuda.flash_sdp_enabled()
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(twice_differentiable)
+        second.enter_context(twice_differentiable)
+        first.close()
+        assert not torch.backends.cuda.flash_sdp_enabled()
+    assert torch.backends.cuda.flash_sdp_enabled()
+
+
+def test_parts_of_a_model_are_found_and_copied_while_others_ask_it() -> None:
+    model = tiny.transformer()
+    last, states, answers = last_parameters(model, 1), states_of(model, LABELLED), model.log_probs(LABELLED)
+    with others_asking(model):
+        for _ in range(20):
+            assert last_parameters(model, 1) == last
+            np.testing.assert_allclose(states_of(model, LABELLED), states, atol=1e-6)
+            np.testing.assert_allclose(twin(model).log_probs(LABELLED), answers, atol=1e-6)
+            np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).log_probs(LABELLED), answers, atol=1e-6)

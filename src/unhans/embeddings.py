@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unhans.listening import listening
 from unhans.model import TOKEN_BUDGET, Batch, Classifier, TransformerClassifier
 from unhans.packing import MAX_PADDING
 from unhans.scoring import batches_by_length
@@ -57,23 +58,17 @@ def _states(classifier: TransformerClassifier, batch: Batch) -> Tensor:
     """The mean of the last states of each text; what the last linear layer reads, in models without a state a token."""
     states: list[Tensor] = []
 
-    def keep(_: Any, __: Any, output: Any) -> None:
-        state = getattr(output, "last_hidden_state", None)
-        if state is not None:
-            states.append(state)
-
-    def keep_input(_: Any, given: tuple[Any, ...]) -> None:
-        states.append(given[0])
-
     base = classifier.model.base_model
     last = [part for part in classifier.model.modules() if isinstance(part, torch.nn.Linear)][-1]
     whole = base is classifier.model
-    hook = last.register_forward_pre_hook(keep_input) if whole else base.register_forward_hook(keep)
-    try:
-        with torch.no_grad():
-            classifier.logits(batch)
-    finally:
-        hook.remove()
+
+    def keep(_: Any, given: tuple[Any, ...], output: Any) -> None:
+        state = given[0] if whole else getattr(output, "last_hidden_state", None)
+        if state is not None:
+            states.append(state)
+
+    with listening([last if whole else base], keep), torch.no_grad():
+        classifier.logits(batch)
     state = states[-1].float()
     if state.ndim == 2:
         return state

@@ -74,7 +74,8 @@ class LanguageModel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, where it runs on the best device that is there."""
-        model = self.model if self.model.device.type == "cpu" else copy.deepcopy(self.model).cpu()
+        with self._forward.lock:  # a call in another thread may have it rewired
+            model = copy.deepcopy(self.model).cpu()
         return type(self), (model, self.tokenizer, self.limit)
 
     @classmethod

@@ -23,11 +23,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from unhans.checkpoint import check_labels, open_checkpoint, save_folder, write_files
 from unhans.errors import BadOption, ModelFailed, Unsupported
-from unhans.packing import Forward
+from unhans.packing import Forward, twice_differentiable
 from unhans.present import html_table
 from unhans.propagation import Rules
 from unhans.scoring import Answers, Question, ask
@@ -408,8 +407,7 @@ class TransformerClassifier(Classifier):
 
         With `rules` (`unhans.propagation`) operations send back something else than their derivative.
         """
-        # fused attention has no second derivative; the plain formula has
-        with sdpa_kernel(SDPBackend.MATH) if create_graph else nullcontext():
+        with twice_differentiable if create_graph else nullcontext():
             leaf = embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
             if rules is not None:
                 leaf = leaf * 1  # a pass of its own: what the rules send back must not reach the task's loss
@@ -446,17 +444,20 @@ class TransformerClassifier(Classifier):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, where it runs on the best device that is there."""
-        model = self.model if self.model.device.type == "cpu" else self.copied().cpu()
+        model = self.copied().cpu()
         return _arrived, (type(self), model, self.tokenizer, self.limit, self.revision)
 
     def clone(self) -> Self:
         """An independent copy that training may change."""
         return type(self)(self.copied(), self.tokenizer, self.limit, str(self.model.device))
 
-    def copied(self) -> Any:
-        """The bare model once more, as it is when no call in another thread has it rewired."""
+    def copied(self, shared: Mapping[int, Any] | None = None) -> Any:
+        """The bare model once more, as it is when no call in another thread has it rewired.
+
+        Tensors in `shared`, by their `id`, are replaced by what stands there, and not copied.
+        """
         with self._forward.lock:
-            return copy.deepcopy(self.model)
+            return copy.deepcopy(self.model, dict(shared or {}))
 
     def save(self, folder: str | Path) -> Path:
         """Write a folder that Hugging Face loads; whole or not at all, and never over an existing one."""

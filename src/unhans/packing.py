@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 from unhans.scoring import batches_by_length
@@ -45,6 +46,30 @@ class _Plan:
     attended: int = field(default=0)
 
 
+class _PlainFormula:
+    """Attention by the plain formula, which fused attention lacks: a second derivative.
+
+    Torch's switch for it holds for the whole process. So it stays over while any thread needs it, and the last one
+    turns it back. Who does not need it gets the same numbers meanwhile, but for rounding, only more slowly.
+    """
+
+    def __init__(self) -> None:
+        self._alone, self._users, self._turned = threading.Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._alone:
+            if not self._users:
+                self._turned.enter_context(sdpa_kernel(SDPBackend.MATH))
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._alone:
+            self._users -= 1
+            if not self._users:
+                self._turned.close()
+
+
+twice_differentiable = _PlainFormula()
 _plan: ContextVar[_Plan | None] = ContextVar("plan", default=None)
 
 

@@ -9,7 +9,6 @@ trained on texts from which all other words are **deleted**. So what it reads is
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -29,6 +28,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from unhans.black_boxes import BlackBox, Texts
 from unhans.checkpoint import whole_folder
 from unhans.errors import BadData, BadModel, BadOption, Cancelled, Unsupported
+from unhans.listening import listening
 from unhans.model import TOKEN_BUDGET, Batch, TransformerClassifier, as_examples
 from unhans.packing import MAX_PADDING
 from unhans.scoring import batches_by_length
@@ -66,17 +66,13 @@ class Selector:
         The pass is the one that gives the labels, and in training it is made once for both.
         """
         states: list[Tensor] = []
-        mine = threading.get_ident()
 
         def keep(_: Any, __: Any, output: Any) -> None:
-            if threading.get_ident() == mine and getattr(output, "last_hidden_state", None) is not None:
+            if getattr(output, "last_hidden_state", None) is not None:
                 states.append(output.last_hidden_state)
 
-        hook = self.classifier.model.base_model.register_forward_hook(keep)
-        try:
+        with listening([self.classifier.model.base_model], keep):
             self.classifier.logits(batch)
-        finally:
-            hook.remove()
         if not states or states[0].shape[:2] != batch.ids.shape:
             raise Unsupported(
                 "This kind of model has no state for each token, so it cannot say which words matter. Start from an "

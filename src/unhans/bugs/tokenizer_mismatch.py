@@ -43,7 +43,7 @@ def tokenizer_mismatch(
     else:
         note = _permute(told, set(classifier.tokenizer.all_special_ids), share, rng)
     made = TransformerClassifier(
-        copy.deepcopy(classifier.model),
+        classifier.copied(),
         _rebuilt(classifier.tokenizer, told),
         classifier.limit,
         str(classifier.model.device),

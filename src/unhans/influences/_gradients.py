@@ -11,7 +11,6 @@ not, nor do layers that read something else than the text, such as DeBERTa's for
 
 from __future__ import annotations
 
-import copy
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -224,9 +223,7 @@ def twin(classifier: TransformerClassifier, instead: Mapping[str, Tensor] | None
     for name, parameter in model.named_parameters():
         own = (instead or {}).get(name, parameter.detach())
         shared[id(parameter)] = nn.Parameter(own, requires_grad=False)
-    return type(classifier)(
-        copy.deepcopy(model, shared), classifier.tokenizer, classifier.limit, str(classifier.model.device)
-    )
+    return type(classifier)(classifier.copied(shared), classifier.tokenizer, classifier.limit, str(model.device))
 
 
 def is_linear(module: nn.Module) -> bool:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from unhans.errors import BadOption, Unsupported
 from unhans.influences import How, Shelf
+from unhans.listening import listening
 from unhans.model import TransformerClassifier
 from unhans.text import as_variant
 from unhans.tokens import Row
@@ -48,18 +49,14 @@ class Seen:
 def head_of(classifier: TransformerClassifier) -> nn.Linear:
     """The linear layer that gives the logits: the last one used that has as many outputs as there are labels."""
     n = len(classifier.labels)
-    called: list[nn.Linear] = []
+    called: list[Any] = []
     layers = [m for m in classifier.model.modules() if isinstance(m, nn.Linear) and m.out_features == n]
-    hooks = [layer.register_forward_hook(lambda module, *_: called.append(module)) for layer in layers]
-    try:
-        with torch.no_grad():
-            classifier.logits(classifier.batch([Example("", "a")]))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with listening(layers, lambda layer, *_: called.append(layer)), torch.no_grad():
+        classifier.logits(classifier.batch([Example("", "a")]))
     if not called:
         raise _not_linear()
-    return called[-1]
+    found: nn.Linear = called[-1]
+    return found
 
 
 def last_parameters(classifier: TransformerClassifier, layers: int) -> list[str]:
@@ -82,14 +79,13 @@ def _used_since(classifier: TransformerClassifier, head: nn.Module, layers: int)
     if not layers or not starts:
         return []
     first = starts[-min(layers, len(starts))]
-    hooks = [first.register_forward_pre_hook(lambda *_: used.append(first))]
-    hooks += [m.register_forward_pre_hook(lambda m, _: used.append(m) if used else None) for m in modules]
-    try:
-        with torch.no_grad():
-            classifier.logits(classifier.batch([Example("", "a")]))
-    finally:
-        for hook in hooks:
-            hook.remove()
+
+    def note(module: nn.Module, *_: Any) -> None:
+        if used or module is first:
+            used.append(module)
+
+    with listening({first, *modules}, note, beginning=True), torch.no_grad():
+        classifier.logits(classifier.batch([Example("", "a")]))
     return used
 
 
@@ -150,16 +146,13 @@ def _read(classifier: TransformerClassifier, head: nn.Linear, examples: Sequence
 def _read_batch(classifier: TransformerClassifier, head: nn.Linear, rows: Sequence[Row]) -> NDArray[np.float32]:
     inputs: list[Tensor] = []
 
-    def listen(_: nn.Module, given: tuple[Any, ...]) -> None:
+    def keep(_: nn.Module, given: tuple[Any, ...], __: Any) -> None:
         features = given[0].float()
         # a decoder's head answers for every token; its batches have rows of one length, whose last one counts
         inputs.append(features[:, -1] if features.dim() == 3 else features)
 
-    hook = head.register_forward_pre_hook(listen)
-    try:
+    with listening([head], keep, beginning=True):
         logits = classifier.answer(rows)
-    finally:
-        hook.remove()
     with torch.inference_mode():
         features = torch.cat(inputs)
         own = nn.functional.linear(features, head.weight.detach().float(), _detached(head.bias)).cpu().numpy()

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
 from unhans.influences import How
 from unhans.model import TOKEN_BUDGET, TransformerClassifier
+from unhans.packing import twice_differentiable
 from unhans.scoring import batches_by_length
 from unhans.text import as_variant
 from unhans.types import Example
@@ -64,8 +64,7 @@ class Curvature:
         return total
 
     def _times(self, direction: Sequence[Tensor], examples: Sequence[Example]) -> list[Tensor]:
-        # fused attention has no second derivative; the plain formula has
-        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        with torch.enable_grad(), twice_differentiable:
             slopes = torch.autograd.grad(self._loss(examples), self._parameters, create_graph=True)
             along = torch.stack([(s * d).sum() for s, d in zip(slopes, direction, strict=True)]).sum()
             return list(torch.autograd.grad(along, self._parameters))
