@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 
 Slope = Callable[[Tensor], Tensor]
 _BENT = (  # functions like a ReLU
-    *(F.relu, torch.relu, Tensor.relu, F.relu6, F.hardtanh, F.hardswish, F.leaky_relu, F.elu, F.celu, F.selu),
+    *(F.relu, torch.relu, Tensor.relu, F.relu6, F.hardswish, F.leaky_relu, F.elu, F.celu, F.selu),
     *(F.gelu, F.silu, F.mish, F.softplus),
 )
 _ACTIVATIONS = (*_BENT, torch.tanh, F.tanh, Tensor.tanh, torch.sigmoid, F.sigmoid, Tensor.sigmoid, F.hardsigmoid)
@@ -57,6 +57,7 @@ class Rules(TorchFunctionMode):
             **dict.fromkeys(_BIASED_MATMULS, self._biased_matmul),
             **dict.fromkeys(_POWERS, self._power),
             **dict.fromkeys(_SOFTMAXES, self._softmax),
+            F.hardtanh: self._hardtanh,
             F.layer_norm: self._layer_norm,
             F.linear: self._linear,
             torch.addmm: self._linear,
@@ -114,6 +115,12 @@ class Rules(TorchFunctionMode):
         options.pop("inplace", None)
         return self.elementwise(lambda t: function(t, *rest, **options), x, bent=function in _BENT)
 
+    def _hardtanh(
+        self, function: Any, x: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+    ) -> Tensor:
+        # nn.ReLU6 is one; one that lets negative values through is no more like a ReLU than tanh is
+        return self.elementwise(lambda t: function(t, min_val, max_val), x, bent=min_val >= 0)
+
     def _product(self, function: Any, a: Any, b: Any, **options: Any) -> Tensor:
         return self.product(a, b) if _from_input(a) and _from_input(b) else function(a, b, **options)
 
@@ -128,9 +135,12 @@ class Rules(TorchFunctionMode):
         return self.matmul(a, b) if _from_input(a) and _from_input(b) else function(a, b, **options)
 
     def _biased_matmul(
-        self, function: Any, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+        self, function: Any, input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
     ) -> Tensor:
-        return beta * bias + alpha * self._matmul(torch.matmul, a, b)
+        if not (_from_input(batch1) and _from_input(batch2)):
+            return function(input, batch1, batch2, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
+        product = alpha * self.matmul(batch1, batch2)
+        return beta * input + product if beta else product  # as torch: times 0, what is not a number does not count
 
     def _power(self, function: Any, x: Any, *rest: Any, **options: Any) -> Tensor:
         if not _from_input(x):
@@ -254,7 +264,8 @@ class Deconvnet(Rules):
 class LayerwiseRelevance(Rules):
     """Layer-wise relevance propagation, as input × changed gradient.
 
-    Activations and normalisations pass relevance on as if they were linear with the slope they have from the origin.
+    Activations and normalisations pass relevance on as if they were linear with the slope they have from the origin;
+    what an activation gives there, such as a sigmoid's half, counts as a bias.
     Attention-aware (AttnLRP, arXiv:2402.05602): both factors of a product get half, the softmax its derivative.
     Otherwise attention weights count as constants (arXiv:2202.07304). `epsilon` damps relevance that passes through
     sums near zero.
@@ -265,13 +276,8 @@ class LayerwiseRelevance(Rules):
         self._aware, self._epsilon = attention_aware, epsilon
 
     def elementwise(self, function: Slope, x: Tensor, bent: bool) -> Tensor:
-        """Output per input."""
-
-        def slope(t: Tensor) -> Tensor:
-            away = torch.where(t.abs() < 1e-6, torch.full_like(t, 1e-6), t)
-            return function(away) / away
-
-        return _apply(_Sloped, self, x, function, slope, False)
+        """Rise of the output per input."""
+        return _apply(_Sloped, self, x, function, lambda t: _from_origin(function, t), False)
 
     def power(self, function: Slope, x: Tensor) -> Tensor:
         """A constant: it is only met where values are normalised."""
@@ -609,11 +615,22 @@ def _secant(function: Slope, x: Tensor, y: Tensor) -> Tensor:
     (first, second), (high, low) = x.chunk(2), y.chunk(2)
     gap = first - second
     near = gap.abs() <= 1e-3 * (first.abs() + second.abs())
-    slope = (high - low) / torch.where(near, 1.0, gap)
-    if near.any():
-        middle = ((first + second) / 2)[near]
-        slope = slope.masked_scatter(near, *_derivatives(function, torch.ones_like(middle), middle))
-    return slope
+    return _half_way((high - low) / torch.where(near, 1.0, gap), near, function, (first + second) / 2)
+
+
+def _from_origin(function: Slope, x: Tensor) -> Tensor:
+    """Slope from the origin; near it the slope half-way, for the difference of two nearly equal values is rounded."""
+    near = x.abs() < torch.finfo(x.dtype).eps ** (1 / 3)
+    rise = function(x) - function(x.new_zeros(()))
+    return _half_way(rise / torch.where(near, 1.0, x), near, function, x / 2)
+
+
+def _half_way(slope: Tensor, near: Tensor, function: Slope, middle: Tensor) -> Tensor:
+    """The slopes, where it is near replaced by the derivative in the middle."""
+    if not near.any():
+        return slope
+    some = middle[near]
+    return slope.masked_scatter(near, *_derivatives(function, torch.ones_like(some), some))
 
 
 def _texts(gradient: Tensor) -> Tensor:
