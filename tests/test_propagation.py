@@ -127,6 +127,34 @@ def test_scores_that_would_not_add_up_are_refused():
     attribute(classifier, [TEXT], method="integrated_gradients")
 
 
+def test_a_great_bias_does_not_hide_that_scores_do_not_add_up():
+    classifier = bent_bert(torch.sin)
+    with torch.no_grad():
+        classifier.model.classifier.bias += 100  # of both labels: the rise is what it was
+    with pytest.raises(Unsupported, match="integrated_gradients works"):
+        attribute(classifier, [TEXT], method="deeplift", target=1)
+
+
+def test_models_that_put_tokens_before_rows_are_refused():
+    tokenizer = tiny.bert_tokenizer()
+    sizes = {"vocab_size": len(tokenizer), "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64, "num_labels": 2}
+    model = hf.XLNetForSequenceClassification(hf.XLNetConfig(pad_token_id=0, **sizes))
+    classifier = TransformerClassifier(model, tokenizer, tiny.LIMIT, "cpu")
+    with pytest.raises(Unsupported, match="rows that are not its texts"):
+        attribute(classifier, [TEXT.text, "film"], method="deeplift")
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "deberta"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_rounding_is_not_taken_for_a_model_on_which_scores_do_not_add_up(kind, dtype):
+    exact = tiny.transformer(kind)
+    rounded = TransformerClassifier(exact.copied().to(dtype), exact.tokenizer, exact.limit, "cpu")
+    found = attribute(rounded, tiny.SENTENCES, method="deeplift", target=1)
+    wanted = attribute(exact, tiny.SENTENCES, method="deeplift", target=1)
+    for one, other in zip(found, wanted, strict=True):
+        assert np.corrcoef(one.scores, other.scores)[0, 1] > 0.95
+
+
 @pytest.mark.parametrize("kind", ["albert", "gpt2"])
 def test_the_model_is_left_as_it_was_even_after_an_error(kind):
     classifier = tiny.transformer(kind)

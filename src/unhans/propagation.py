@@ -25,6 +25,8 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
+from unhans.errors import Unsupported
+
 Slope = Callable[[Tensor], Tensor]
 _BENT = (  # functions like a ReLU
     *(F.relu, torch.relu, Tensor.relu, F.relu6, F.hardswish, F.leaky_relu, F.elu, F.celu, F.selu),
@@ -48,6 +50,7 @@ class Rules(TorchFunctionMode):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.changing = True  # whether operations send back what the rules say, or their derivative
+        self.rows = 1  # of the input
         self._composed = [m for m in model.modules() if type(m).__module__ == "transformers.activations"]
         self._table: dict[Any, Callable[..., Any]] = {
             **dict.fromkeys(_ACTIVATIONS, self._activation),
@@ -90,6 +93,7 @@ class Rules(TorchFunctionMode):
 
     def follow(self, source: Tensor) -> None:
         """Take this for the input; what is computed from it is told from weights and constants."""
+        self.rows = len(source)
         _mark(source)
 
     def gradient(self, outputs: Tensor, source: Tensor, create_graph: bool) -> Tensor:
@@ -516,7 +520,7 @@ class _Secant(Function):
         x, y = ctx.saved_tensors
         if not ctx.rules.changing:
             return None, *_derivatives(ctx.function, gradient, x), None
-        return None, _to_texts(_texts(gradient) * _secant(ctx.function, x, y)), None
+        return None, _to_texts(_texts(gradient, ctx.rules) * _secant(ctx.function, x, y)), None
 
 
 class _MeanProduct(Function):
@@ -533,7 +537,7 @@ class _MeanProduct(Function):
         a, b = ctx.saved_tensors
         if not ctx.rules.changing:
             return None, *_derivatives(ctx.multiply, gradient, a, b), None
-        back = _texts(gradient)
+        back = _texts(gradient, ctx.rules, a, b)
         mean_a, mean_b = (sum(t.chunk(2)) / 2 for t in (a, b))
         if ctx.multiply is torch.mul:
             to_a, to_b = (back * mean_b).sum_to_size(mean_a.shape), (back * mean_a).sum_to_size(mean_b.shape)
@@ -560,13 +564,14 @@ class _SoftmaxBetween(Function):
         (x,) = ctx.saved_tensors
         if not ctx.rules.changing:
             return None, *_derivatives(lambda t: t.softmax(ctx.dim), gradient, x), None
+        back = _texts(gradient, ctx.rules)
         first, second = x.log_softmax(ctx.dim).chunk(2)
         gap = first - second
         near = gap.abs() < 1e-2
         means = torch.where(
             near, ((first + second) / 2).exp(), (first.exp() - second.exp()) / torch.where(near, 1.0, gap)
         )
-        total, back = means.sum(ctx.dim, keepdim=True), _texts(gradient)
+        total = means.sum(ctx.dim, keepdim=True)
         return None, _to_texts(means * (back - (means * back).sum(ctx.dim, keepdim=True) / total)), None
 
 
@@ -583,7 +588,7 @@ class _LinearForTexts(Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         x, weight, bias = ctx.saved_tensors
         if ctx.rules.changing:
-            return None, _to_texts(_texts(gradient) @ weight), None, None
+            return None, _to_texts(_texts(gradient, ctx.rules) @ weight), None, None
         inputs = (x, weight) if bias is None else (x, weight, bias)
         return None, *_derivatives(F.linear, gradient, *inputs), *([None] if bias is None else [])
 
@@ -599,6 +604,15 @@ class _Replaced(Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         return gradient @ ctx.saved_tensors[0], None, None, None
+
+
+def does_not_add_up() -> Unsupported:
+    """What to say of a model on which slopes between texts and references do not tell the rise between the two."""
+    return Unsupported(
+        "DeepLift's scores do not add up to the rise of the logit on this model, which has operations that no rule is "
+        "for, rows that are not its texts, or a baseline that it cannot be compared with (such as an embedding of "
+        "zeros before a normalisation). integrated_gradients works with it."
+    )
 
 
 def _derivatives(function: Callable[..., Tensor], gradient: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -633,8 +647,10 @@ def _half_way(slope: Tensor, near: Tensor, function: Slope, middle: Tensor) -> T
     return slope.masked_scatter(near, *_derivatives(function, torch.ones_like(some), some))
 
 
-def _texts(gradient: Tensor) -> Tensor:
-    """The half that belongs to texts."""
+def _texts(gradient: Tensor, rules: Rules, *factors: Tensor) -> Tensor:
+    """The half that belongs to texts, if the first dimension is that of texts, here and in what was multiplied."""
+    if any(t.dim() != gradient.dim() or t.shape[:1].numel() % rules.rows for t in (gradient, *factors)):
+        raise does_not_add_up()
     return gradient[: len(gradient) // 2]
 
 
