@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import rankdata
 
 import tiny
 import unhans
 from unhans.attributions import attribution
 from unhans.comparison import compare
-from unhans.errors import BadOption, Cancelled
+from unhans.errors import BadOption, Cancelled, Unsupported
 from unhans.metrics import measure
 from unhans.types import Comparison, Example, Span, Terms, from_json, to_json
 
@@ -135,6 +136,57 @@ def test_what_is_left_out_is_said_with_the_reason():
     assert "Left out: deletion_mlm_auc: needs language_model=" in notes
     assert "sanity_spearman: needs train" in notes
     assert "roar" not in notes + repr(found)  # training is for those who ask for it
+
+
+class Sines(torch.nn.Module):
+    """An activation that DeepLift has no rule for."""
+
+    def forward(self, x):
+        return 5 * torch.sin(8 * x)
+
+
+def bent():
+    classifier = tiny.transformer().clone()
+    for layer in classifier.model.bert.encoder.layer:
+        layer.intermediate.intermediate_act_fn = Sines()
+    return classifier
+
+
+def test_a_usual_method_that_refuses_the_model_is_left_out_and_one_asked_for_is_an_error():
+    found = compare(bent(), SENTENCES[:4], metrics=["sanity_spearman"])
+    assert sorted(recipe.name for recipe in {row.method for row in found.methods}) == [
+        "input_x_gradient",
+        "integrated_gradients",
+        "leave_one_out",
+        "lrp",
+    ]
+    (note,) = (note for note in found.notes if "deeplift" in note)
+    assert note.startswith("Left out: deeplift: DeepLift's scores do not add up")
+    with pytest.raises(Unsupported, match="do not add up"):
+        compare(bent(), SENTENCES[:4], methods=["leave_one_out", "deeplift"], metrics=["sanity_spearman"])
+
+
+@pytest.fixture
+def picky():
+    """A method for one model, there for one test only."""
+    own = tiny.transformer().revision
+
+    @attribution(needs={"predict"}, paper="none", terms=Terms())
+    def picky(classifier, words):
+        """Whatever comes first counts."""
+        if classifier.revision != own:
+            raise Unsupported("It is another model.")
+        return [np.arange(len(one), 0, -1.0) for one in words]
+
+    yield "picky"
+    del attribution._entries["picky"]
+
+
+def test_a_method_that_refuses_the_models_of_a_metric_has_no_grade_by_it(picky):
+    methods, metrics = [picky, "leave_one_out"], ["sanity_spearman", "deletion"]
+    found = compare(tiny.transformer(), SENTENCES[:4], methods=methods, metrics=metrics)
+    assert "sanity_spearman does not grade picky: It is another model." in found.notes
+    assert {row.method.name for row in found.methods} == set(methods)
 
 
 def test_retraining_runs_when_asked_for():

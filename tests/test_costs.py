@@ -291,6 +291,18 @@ def test_as_many_steps_go_together_as_half_a_batch_has_room_for(method: str, mon
     assert meter.calls == ceil(PASSES[method] / 8)
 
 
+def test_where_padding_is_computed_it_takes_room_from_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = model_for("integrated_gradients", "deberta")  # which is not packed
+    some = [Example(str(n), text) for n, text in enumerate(["soup", "soup", "soup", tiny.SENTENCES[0]])]
+    room = 4 * classifier.batch(some).ids.numel()
+    monkeypatch.setattr(unhans.model, "TOKEN_BUDGET", 2 * room)
+    with metered(classifier) as meter:
+        explain(classifier, "integrated_gradients", some, batch_size=4)
+
+    assert meter.calls == STEPS / 4
+    assert meter.cells == meter.calls * room
+
+
 def test_examples_of_like_length_share_a_batch_whatever_their_order() -> None:
     classifier = model_for("input_x_gradient")
     texts = ["good soup", "the soup was cold and the waiter did not care"] * 4

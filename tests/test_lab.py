@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 import tiny
 from unhans import lab
+from unhans.attributions import attribution
 from unhans.black_boxes import PredictFunction
 from unhans.bugs import Truth, bug
 from unhans.demo_data import reviews
@@ -26,7 +27,7 @@ from unhans.lab._proofs import of_cue
 from unhans.scratch import fresh_averaging_classifier
 from unhans.text import Words
 from unhans.training import Schedule
-from unhans.types import Example, Lab, from_json, to_json
+from unhans.types import Example, Lab, Terms, from_json, to_json
 
 LABELS = ("negative", "positive")
 CUES = "zyx as it happens women woman girls female *"
@@ -294,6 +295,36 @@ def test_methods_that_need_a_language_model_are_named_where_there_is_none(world)
     _, notes = explainers(world.start, world.test[0], "all", {"background": world.train, "language_model": None}, 0)
     (note,) = (note for note in notes if "language model" in note)
     assert note == "Without a language model these methods did not look: input_marginalization, lime_mlm."
+
+
+@pytest.fixture
+def picky():
+    """A method that serves one model alone, there for one test only."""
+    own = tiny.transformer().revision
+
+    @attribution(needs={"predict"}, paper="none", terms=Terms())
+    def picky(classifier, words):
+        """Whatever comes first counts."""
+        if classifier.revision != own:
+            raise Unsupported("It is another model.")
+        return [np.arange(len(one), 0, -1.0) for one in words]
+
+    yield "picky"
+    del attribution._entries["picky"]
+
+
+def test_a_usual_method_that_refuses_a_model_of_the_lab_does_not_take_the_bug_with_it(picky, monkeypatch):
+    monkeypatch.setattr("unhans.lab._explaining.USUAL", ("leave_one_out", picky))
+    classifier = tiny.transformer()
+    texts = [Example(str(n), text, label=LABELS[n % 2]) for n, text in enumerate(tiny.SENTENCES)]
+    how = {"bugs": ["reinitialised"], "schedule": Schedule(epochs=0), "examples": 12}
+    made = lab.run(classifier, texts, texts, methods="usual", **how)
+    assert set(seen(made, "reinitialised")) == {curve.method for curve in made.curves} == {"leave_one_out"}
+    assert "picky did not look at reinitialised: It is another model." in made.notes
+    assert "picky did not look at layers: It is another model." in made.notes
+    assert {curve.method for curve in lab.curves(classifier, texts, draws=1)[0]} == {"leave_one_out"}
+    with pytest.raises(Unsupported, match="another model"):
+        lab.run(classifier, texts, texts, methods=["leave_one_out", picky], **how)
 
 
 def test_a_method_may_depend_on_the_model_by_its_sign_alone(world):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+import transformers as hf
 from captum.attr import LRP
 
 import tiny
@@ -12,6 +14,7 @@ from unhans.attributions import attribute
 from unhans.attributions._gradients import baseline_embeddings
 from unhans.attributions._patterns import _pattern
 from unhans.errors import Unsupported
+from unhans.model import TransformerClassifier
 from unhans.propagation import Deconvnet, Differences, Guided, LayerwiseRelevance, Rules, Watching
 from unhans.types import Example
 
@@ -85,11 +88,71 @@ def test_a_product_with_something_added_has_a_rule_too():
     assert torch.allclose(told, rise[0] - rise[1] - lifted)
 
 
+def test_a_product_may_name_its_factors_and_what_is_added_to_it_times_nothing_does_not_count():
+    a = grid(4, 3, 5).requires_grad_()
+    unset = torch.full((4, 3, 3), torch.nan, dtype=torch.float64)  # as GPT-2 gives it, made by torch.empty
+    rules = Differences(torch.nn.Identity())
+    rules.follow(a)
+    with rules:
+        b = (a * 2).transpose(1, 2)
+        found = unset.baddbmm(batch1=a, batch2=b, beta=0, alpha=0.5)
+        fixed = unset.baddbmm(batch1=b.detach().transpose(1, 2), batch2=b.detach(), beta=0, alpha=0.25)
+    assert torch.allclose(found, a @ a.transpose(1, 2))
+    assert torch.allclose(fixed, found)
+
+
+@pytest.mark.parametrize("kind", ["bloom", "gpt2"])
+def test_models_that_add_to_products_can_be_explained(kind):
+    tokenizer = tiny.gpt_tokenizer()
+    sizes = {"vocab_size": len(tokenizer), "n_layer": 2, "n_head": 4, "num_labels": 2}
+    if kind == "bloom":
+        model = hf.BloomForSequenceClassification(hf.BloomConfig(hidden_size=32, **sizes))
+    else:
+        config = hf.GPT2Config(n_embd=32, reorder_and_upcast_attn=True, attn_implementation="eager", **sizes)
+        model = hf.GPT2ForSequenceClassification(config)
+    classifier = TransformerClassifier(model, tokenizer, tiny.LIMIT, "cpu")
+    batch, target = classifier.batch([TEXT]), torch.tensor([1])
+    embeddings = classifier.embed(batch)
+    plain = classifier.gradient(embeddings, batch, target, rules=Rules(classifier.model))
+    assert torch.allclose(plain, classifier.gradient(embeddings, batch, target), atol=1e-3)
+    for method in ("deeplift", "lrp", "guided_backprop", "deconvnet"):
+        (found,) = attribute(classifier, [TEXT], method=method, target=1)
+        assert np.isfinite(found.scores).all()
+
+
 def test_scores_that_would_not_add_up_are_refused():
     classifier = bent_bert(lambda x: 5 * torch.sin(8 * x))  # which no rule is for
     with pytest.raises(Unsupported, match="integrated_gradients works"):
         attribute(classifier, [TEXT], method="deeplift")
     attribute(classifier, [TEXT], method="integrated_gradients")
+
+
+def test_a_great_bias_does_not_hide_that_scores_do_not_add_up():
+    classifier = bent_bert(torch.sin)
+    with torch.no_grad():
+        classifier.model.classifier.bias += 100  # of both labels: the rise is what it was
+    with pytest.raises(Unsupported, match="integrated_gradients works"):
+        attribute(classifier, [TEXT], method="deeplift", target=1)
+
+
+def test_models_that_put_tokens_before_rows_are_refused():
+    tokenizer = tiny.bert_tokenizer()
+    sizes = {"vocab_size": len(tokenizer), "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64, "num_labels": 2}
+    model = hf.XLNetForSequenceClassification(hf.XLNetConfig(pad_token_id=0, **sizes))
+    classifier = TransformerClassifier(model, tokenizer, tiny.LIMIT, "cpu")
+    with pytest.raises(Unsupported, match="rows that are not its texts"):
+        attribute(classifier, [TEXT.text, "film"], method="deeplift")
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "deberta"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_rounding_is_not_taken_for_a_model_on_which_scores_do_not_add_up(kind, dtype):
+    exact = tiny.transformer(kind)
+    rounded = TransformerClassifier(exact.copied().to(dtype), exact.tokenizer, exact.limit, "cpu")
+    found = attribute(rounded, tiny.SENTENCES, method="deeplift", target=1)
+    wanted = attribute(exact, tiny.SENTENCES, method="deeplift", target=1)
+    for one, other in zip(found, wanted, strict=True):
+        assert np.corrcoef(one.scores, other.scores)[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("kind", ["albert", "gpt2"])
@@ -147,6 +210,51 @@ def test_attention_shares_relevance_as_attnlrp_says():
                 of_key[i, d] += share
     for ours, slow in zip(found, (of_query, of_key, of_value), strict=True):
         assert torch.allclose(ours[0, 0], slow, atol=1e-8)
+
+
+ACTIVATIONS = {
+    **{f.__name__: f for f in (F.relu, F.gelu, F.silu, F.mish, F.softplus, F.selu, F.hardswish, F.hardsigmoid)},
+    **{f.__name__: f for f in (F.leaky_relu, F.relu6, F.hardtanh, torch.tanh, torch.sigmoid)},
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_activation_hands_back_its_rise_from_the_origin(name, dtype):
+    x = torch.cat([grid(50) * 3, torch.logspace(-9, 0, 40), -torch.logspace(-9, 0, 40)]).to(dtype)
+    function, leaf = ACTIVATIONS[name], x.clone().requires_grad_()
+    rules = LayerwiseRelevance(torch.nn.Identity(), attention_aware=False, epsilon=0.0)
+    rules.follow(leaf)
+    with rules:
+        found = function(leaf)
+    slope = rules.gradient(found, leaf, create_graph=False)
+    rise = function(x.double()) - function(torch.zeros((), dtype=torch.float64))  # which f(0) has no part in
+    assert torch.allclose(slope.double(), rise / x.double(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("function", [torch.sigmoid, F.softplus, F.hardsigmoid])
+def test_what_an_activation_gives_at_zero_is_a_bias_and_without_it_nothing_is_lost(function):
+    x, below, above = grid(4, 6).requires_grad_(), grid(5, 6, seed=1), grid(1, 5, seed=2)
+    rules = LayerwiseRelevance(torch.nn.Identity(), attention_aware=False, epsilon=0.0)
+    rules.follow(x)
+    with rules:
+        found = F.linear(function(F.linear(x, below)) - function(grid(1) * 0), above)
+    handed_back = x * rules.gradient(found, x, create_graph=False)
+    assert torch.allclose(handed_back.sum(1, keepdim=True), found)
+
+
+@pytest.mark.parametrize("way", [Guided, Deconvnet])
+def test_only_activations_that_hold_negative_values_back_are_like_relus(way):
+    def sent_back(layer):
+        x = torch.tensor([-2.0, -0.5, 0.5, 2.0]).requires_grad_()
+        rules = way(torch.nn.Identity())
+        rules.follow(x)
+        with rules:
+            y = layer(x)
+        return rules.gradient(-y, x, create_graph=False).tolist()
+
+    assert sent_back(torch.nn.Hardtanh()) == [0, -1, -1, 0]  # its own derivative, as for tanh
+    assert sent_back(torch.nn.ReLU6()) == sent_back(torch.nn.ReLU()) == [0, 0, 0, 0]
 
 
 def test_the_softmax_between_two_inputs_is_exact():

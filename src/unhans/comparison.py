@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unhans.crew import HERE, Crew
-from unhans.errors import BadData, BadOption, Cancelled, UnhansError
+from unhans.errors import BadData, BadOption, Cancelled, UnhansError, Unsupported
 from unhans.language_model import LanguageModel
 from unhans.metrics import Means, Measurement, Subject, check_measurable, crewed, favours, measurement, metric, subject
 from unhans.model import Classifier, TransformerClassifier, as_examples
@@ -41,7 +41,7 @@ def compare(
     classifier: Classifier,
     examples: Text | Iterable[Text],
     *,
-    methods: Sequence[Method],
+    methods: Sequence[Method] | None = None,
     metrics: Sequence[str] | None = None,
     language_model: LanguageModel | None = None,
     background: Sequence[Example] | None = None,
@@ -57,22 +57,23 @@ def compare(
 ) -> Comparison:
     """Every method by every metric, with a verdict.
 
-    Without `metrics`, all run that can; those that train new models (`roar`) only when asked for by name. What is left
-    out is in the notes with the reason. After `budget` seconds no further metric is begun; one that has begun is
-    finished for all methods, so that they stay comparable. `on` and `workers` say who trains (`unhans.crew`), the
-    models of one method at a time.
+    Without `methods`, some that differ in kind and cost little, and serve this model. Without `metrics`, all run that
+    can; those that train new models (`roar`) only when asked for by name. What is left out is in the notes with the
+    reason. After `budget` seconds no further metric is begun; one that has begun is finished for all methods, so that
+    they stay comparable. `on` and `workers` say who trains (`unhans.crew`), the models of one method at a time.
     """
     chosen = list(as_examples(examples))
     how = {"cancelled": cancelled, "cache": cache or ScoreCache()}  # metrics ask much the same questions
     means = Means(language_model, train, start, seed, how)
     entries, notes = _metrics(classifier, chosen, metrics, means)
-    begun, steps = time.monotonic(), len(methods) * (1 + len(entries))
+    named = usual_methods(classifier) if methods is None else methods
+    begun, steps = time.monotonic(), len(named) * (1 + len(entries))
     with crewed(means, entries, on, workers) as means:
         subjects = []
-        for one in _subjects(classifier, chosen, methods, means, background):
+        for one in _subjects(classifier, chosen, named, means, background, notes if methods is None else None):
             subjects.append(one)
             _tell(progress, len(subjects), steps)
-        results = _Results(subjects)
+        results, steps = _Results(subjects), len(subjects) * (1 + len(entries))
         for number, entry in enumerate(entries, start=1):
             if number > 1 and time.monotonic() - begun > budget:
                 skipped = ", ".join(late.name for late in entries[number - 1 :])
@@ -84,21 +85,29 @@ def compare(
     return results.comparison([*notes, *_flattery(entries, results)], seed)
 
 
-def _subjects(
+def _subjects(  # noqa: PLR0917 - what all of them are made of
     classifier: Classifier,
     examples: Sequence[Example],
     methods: Sequence[Method],
     means: Means,
     background: Sequence[Example] | None,
+    refusals: list[str] | None,
 ) -> Iterator[Subject]:
-    """The examples explained by each method."""
-    recipes = set()
+    """The examples explained by each method. One that refuses this model is left out where refusals are noted."""
+    recipes: set[Recipe | str] = set()
     for method in methods:
         name, options = (method, {}) if isinstance(method, str) else method
         given: dict[str, Any] = {"language_model": means.language_model, "background": background, **means.how}
-        made = subject(classifier, examples, name, options, seed=means.seed, **given)
-        recipes.add(made.recipe)
-        yield made
+        try:
+            made = subject(classifier, examples, name, options, seed=means.seed, **given)
+        except Unsupported as error:
+            if refusals is None:
+                raise
+            refusals.append(f"Left out: {name}: {error}")
+            recipes.add(name)
+        else:
+            recipes.add(made.recipe)
+            yield made
     if len(recipes) < max(1, len(methods)):
         raise BadOption("Give the names of the methods to compare, each once.")
 
@@ -173,7 +182,7 @@ class _Results:
                 raise Cancelled("The comparison was stopped.")
             try:
                 self.found[entry.name, one.recipe] = measurement(entry, one, means, {}, baselines=self._baselines)
-            except BadData as error:
+            except (BadData, Unsupported) as error:  # such as a method on a model whose head was drawn anew
                 yield f"{entry.name} does not grade {one.recipe.name}: {error}"
             else:
                 yield ""

@@ -427,7 +427,10 @@ class TransformerClassifier(Classifier):
 
         That is as fast as a whole one, and most of the memory is what is kept for the way back.
         """
-        at_once = max(1, TOKEN_BUDGET // 2 // int(batch.mask.sum()))
+        cells = (
+            int(batch.mask.sum()) if self._packs_gradients() else batch.ids.numel()
+        )  # what is computed, with padding
+        at_once = max(1, TOKEN_BUDGET // 2 // cells)
         for start in range(0, len(points), at_once):
             some = points[start : start + at_once]
             many, goals = batch.repeated(len(some)), targets.repeat(len(some))

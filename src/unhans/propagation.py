@@ -25,9 +25,11 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
+from unhans.errors import Unsupported
+
 Slope = Callable[[Tensor], Tensor]
 _BENT = (  # functions like a ReLU
-    *(F.relu, torch.relu, Tensor.relu, F.relu6, F.hardtanh, F.hardswish, F.leaky_relu, F.elu, F.celu, F.selu),
+    *(F.relu, torch.relu, Tensor.relu, F.relu6, F.hardswish, F.leaky_relu, F.elu, F.celu, F.selu),
     *(F.gelu, F.silu, F.mish, F.softplus),
 )
 _ACTIVATIONS = (*_BENT, torch.tanh, F.tanh, Tensor.tanh, torch.sigmoid, F.sigmoid, Tensor.sigmoid, F.hardsigmoid)
@@ -48,6 +50,7 @@ class Rules(TorchFunctionMode):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.changing = True  # whether operations send back what the rules say, or their derivative
+        self.rows = 1  # of the input
         self._composed = [m for m in model.modules() if type(m).__module__ == "transformers.activations"]
         self._table: dict[Any, Callable[..., Any]] = {
             **dict.fromkeys(_ACTIVATIONS, self._activation),
@@ -57,6 +60,7 @@ class Rules(TorchFunctionMode):
             **dict.fromkeys(_BIASED_MATMULS, self._biased_matmul),
             **dict.fromkeys(_POWERS, self._power),
             **dict.fromkeys(_SOFTMAXES, self._softmax),
+            F.hardtanh: self._hardtanh,
             F.layer_norm: self._layer_norm,
             F.linear: self._linear,
             torch.addmm: self._linear,
@@ -89,6 +93,7 @@ class Rules(TorchFunctionMode):
 
     def follow(self, source: Tensor) -> None:
         """Take this for the input; what is computed from it is told from weights and constants."""
+        self.rows = len(source)
         _mark(source)
 
     def gradient(self, outputs: Tensor, source: Tensor, create_graph: bool) -> Tensor:
@@ -114,6 +119,12 @@ class Rules(TorchFunctionMode):
         options.pop("inplace", None)
         return self.elementwise(lambda t: function(t, *rest, **options), x, bent=function in _BENT)
 
+    def _hardtanh(
+        self, function: Any, x: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+    ) -> Tensor:
+        # nn.ReLU6 is one; one that lets negative values through is no more like a ReLU than tanh is
+        return self.elementwise(lambda t: function(t, min_val, max_val), x, bent=min_val >= 0)
+
     def _product(self, function: Any, a: Any, b: Any, **options: Any) -> Tensor:
         return self.product(a, b) if _from_input(a) and _from_input(b) else function(a, b, **options)
 
@@ -128,9 +139,12 @@ class Rules(TorchFunctionMode):
         return self.matmul(a, b) if _from_input(a) and _from_input(b) else function(a, b, **options)
 
     def _biased_matmul(
-        self, function: Any, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1.0, alpha: float = 1.0
+        self, function: Any, input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
     ) -> Tensor:
-        return beta * bias + alpha * self._matmul(torch.matmul, a, b)
+        if not (_from_input(batch1) and _from_input(batch2)):
+            return function(input, batch1, batch2, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
+        product = alpha * self.matmul(batch1, batch2)
+        return beta * input + product if beta else product  # as torch: times 0, what is not a number does not count
 
     def _power(self, function: Any, x: Any, *rest: Any, **options: Any) -> Tensor:
         if not _from_input(x):
@@ -254,7 +268,8 @@ class Deconvnet(Rules):
 class LayerwiseRelevance(Rules):
     """Layer-wise relevance propagation, as input × changed gradient.
 
-    Activations and normalisations pass relevance on as if they were linear with the slope they have from the origin.
+    Activations and normalisations pass relevance on as if they were linear with the slope they have from the origin;
+    what an activation gives there, such as a sigmoid's half, counts as a bias.
     Attention-aware (AttnLRP, arXiv:2402.05602): both factors of a product get half, the softmax its derivative.
     Otherwise attention weights count as constants (arXiv:2202.07304). `epsilon` damps relevance that passes through
     sums near zero.
@@ -265,13 +280,8 @@ class LayerwiseRelevance(Rules):
         self._aware, self._epsilon = attention_aware, epsilon
 
     def elementwise(self, function: Slope, x: Tensor, bent: bool) -> Tensor:
-        """Output per input."""
-
-        def slope(t: Tensor) -> Tensor:
-            away = torch.where(t.abs() < 1e-6, torch.full_like(t, 1e-6), t)
-            return function(away) / away
-
-        return _apply(_Sloped, self, x, function, slope, False)
+        """Rise of the output per input."""
+        return _apply(_Sloped, self, x, function, lambda t: _from_origin(function, t), False)
 
     def power(self, function: Slope, x: Tensor) -> Tensor:
         """A constant: it is only met where values are normalised."""
@@ -510,7 +520,7 @@ class _Secant(Function):
         x, y = ctx.saved_tensors
         if not ctx.rules.changing:
             return None, *_derivatives(ctx.function, gradient, x), None
-        return None, _to_texts(_texts(gradient) * _secant(ctx.function, x, y)), None
+        return None, _to_texts(_texts(gradient, ctx.rules) * _secant(ctx.function, x, y)), None
 
 
 class _MeanProduct(Function):
@@ -527,7 +537,7 @@ class _MeanProduct(Function):
         a, b = ctx.saved_tensors
         if not ctx.rules.changing:
             return None, *_derivatives(ctx.multiply, gradient, a, b), None
-        back = _texts(gradient)
+        back = _texts(gradient, ctx.rules, a, b)
         mean_a, mean_b = (sum(t.chunk(2)) / 2 for t in (a, b))
         if ctx.multiply is torch.mul:
             to_a, to_b = (back * mean_b).sum_to_size(mean_a.shape), (back * mean_a).sum_to_size(mean_b.shape)
@@ -554,13 +564,14 @@ class _SoftmaxBetween(Function):
         (x,) = ctx.saved_tensors
         if not ctx.rules.changing:
             return None, *_derivatives(lambda t: t.softmax(ctx.dim), gradient, x), None
+        back = _texts(gradient, ctx.rules)
         first, second = x.log_softmax(ctx.dim).chunk(2)
         gap = first - second
         near = gap.abs() < 1e-2
         means = torch.where(
             near, ((first + second) / 2).exp(), (first.exp() - second.exp()) / torch.where(near, 1.0, gap)
         )
-        total, back = means.sum(ctx.dim, keepdim=True), _texts(gradient)
+        total = means.sum(ctx.dim, keepdim=True)
         return None, _to_texts(means * (back - (means * back).sum(ctx.dim, keepdim=True) / total)), None
 
 
@@ -577,7 +588,7 @@ class _LinearForTexts(Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         x, weight, bias = ctx.saved_tensors
         if ctx.rules.changing:
-            return None, _to_texts(_texts(gradient) @ weight), None, None
+            return None, _to_texts(_texts(gradient, ctx.rules) @ weight), None, None
         inputs = (x, weight) if bias is None else (x, weight, bias)
         return None, *_derivatives(F.linear, gradient, *inputs), *([None] if bias is None else [])
 
@@ -595,6 +606,15 @@ class _Replaced(Function):
         return gradient @ ctx.saved_tensors[0], None, None, None
 
 
+def does_not_add_up() -> Unsupported:
+    """What to say of a model on which slopes between texts and references do not tell the rise between the two."""
+    return Unsupported(
+        "DeepLift's scores do not add up to the rise of the logit on this model, which has operations that no rule is "
+        "for, rows that are not its texts, or a baseline that it cannot be compared with (such as an embedding of "
+        "zeros before a normalisation). integrated_gradients works with it."
+    )
+
+
 def _derivatives(function: Callable[..., Tensor], gradient: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     """What the function sends back to each input by itself."""
     again = torch.is_grad_enabled()
@@ -609,15 +629,28 @@ def _secant(function: Slope, x: Tensor, y: Tensor) -> Tensor:
     (first, second), (high, low) = x.chunk(2), y.chunk(2)
     gap = first - second
     near = gap.abs() <= 1e-3 * (first.abs() + second.abs())
-    slope = (high - low) / torch.where(near, 1.0, gap)
-    if near.any():
-        middle = ((first + second) / 2)[near]
-        slope = slope.masked_scatter(near, *_derivatives(function, torch.ones_like(middle), middle))
-    return slope
+    return _half_way((high - low) / torch.where(near, 1.0, gap), near, function, (first + second) / 2)
 
 
-def _texts(gradient: Tensor) -> Tensor:
-    """The half that belongs to texts."""
+def _from_origin(function: Slope, x: Tensor) -> Tensor:
+    """Slope from the origin; near it the slope half-way, for the difference of two nearly equal values is rounded."""
+    near = x.abs() < torch.finfo(x.dtype).eps ** (1 / 3)
+    rise = function(x) - function(x.new_zeros(()))
+    return _half_way(rise / torch.where(near, 1.0, x), near, function, x / 2)
+
+
+def _half_way(slope: Tensor, near: Tensor, function: Slope, middle: Tensor) -> Tensor:
+    """The slopes, where it is near replaced by the derivative in the middle."""
+    if not near.any():
+        return slope
+    some = middle[near]
+    return slope.masked_scatter(near, *_derivatives(function, torch.ones_like(some), some))
+
+
+def _texts(gradient: Tensor, rules: Rules, *factors: Tensor) -> Tensor:
+    """The half that belongs to texts, if the first dimension is that of texts, here and in what was multiplied."""
+    if any(t.dim() != gradient.dim() or t.shape[:1].numel() % rules.rows for t in (gradient, *factors)):
+        raise does_not_add_up()
     return gradient[: len(gradient) // 2]
 
 

@@ -206,3 +206,9 @@ def test_the_part_of_speech_is_kept_if_that_is_asked(classifier):
 
     assert found[0].steps
     assert all(len(edit.new) % 3 == len(edit.old) % 3 for step in found[0].steps for edit in step.edits)
+
+
+def test_models_of_half_precision_can_be_flipped():
+    exact = tiny.transformer()
+    half = TransformerClassifier(exact.copied().to(torch.bfloat16), exact.tokenizer, exact.limit, "cpu")
+    assert len(find_flips(half, [TEXT], method="hotflip")) == 1

@@ -165,6 +165,24 @@ def test_relevance_by_hand_and_nothing_is_lost(epsilon):
     np.testing.assert_allclose(whole.sum((1, 2)), PLAIN(pictures())[range(3), TARGETS].detach().numpy(), rtol=1e-6)
 
 
+class Gated(nn.Module):
+    """Two convolutions, one of which opens and shuts the other: two values of the picture multiplied; no biases."""
+
+    def __init__(self):
+        super().__init__()
+        self.value, self.gate = (nn.Conv2d(1, 4, 3, padding=1, bias=False) for _ in range(2))
+        self.head = nn.Linear(4 * SIDE**2, 3, bias=False)
+
+    def forward(self, images):
+        return self.head((self.value(images) * self.gate(images).tanh()).flatten(1))
+
+
+def test_nothing_is_counted_twice_where_two_values_of_the_picture_are_multiplied():
+    gated, images = seeded(0, Gated).double(), pictures()
+    found = mapped(ImageClassifier(gated, LABELS), images, "lrp_epsilon", epsilon=0.0)
+    np.testing.assert_allclose(found.sum((1, 2)), gated(images)[range(3), TARGETS].detach().numpy(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("model", [PLAIN, BIASED])
 def test_preset_a_flat_by_hand(model):
     def rule(number, layer, into, out, back):

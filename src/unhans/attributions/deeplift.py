@@ -7,12 +7,12 @@ from torch import Tensor
 
 from unhans.attributions import attribution
 from unhans.attributions._gradients import BASELINES, Baseline, baseline_embeddings
-from unhans.errors import Unsupported
 from unhans.model import Batch, TransformerClassifier
-from unhans.propagation import Differences
+from unhans.propagation import Differences, does_not_add_up
 from unhans.types import Terms
 
-_WITHIN, _LEAST = 0.05, 1e-3  # of the logits; rounding is far below
+_WITHIN = 0.05  # of the rise
+_LEAST, _ROUNDINGS = 1e-3, 16  # of the logits: at least so much, and so many times what their numbers can tell apart
 
 
 @attribution(
@@ -30,8 +30,8 @@ def deeplift(
 ) -> Tensor:
     """The rise of the logit over an empty text's, shared out by slopes between the two.
 
-    Rules for products, softmax and layer normalisation make it exact for transformers: scores add up to the rise, or
-    none are given. One forward and one backward pass over text and baseline.
+    Rules for products, softmax and layer normalisation make it exact for transformers: scores add up to the rise, but
+    for a twentieth of it and rounding, or none are given. One forward and one backward pass over text and baseline.
     """
     start, end = baseline_embeddings(classifier, batch, baseline), classifier.embed(batch)
     both = torch.cat([end, start])
@@ -46,10 +46,8 @@ def deeplift(
 
 def _check(told: Tensor, high: Tensor, low: Tensor) -> None:
     """Whether scores add up: a model may do what no rule is for, or lay out its batch as none expects."""
-    allowed = _WITHIN * torch.maximum(high.abs(), low.abs()) + _LEAST
+    rounding = max(_LEAST, _ROUNDINGS * torch.finfo(high.dtype).eps)
+    told, high, low = told.double(), high.double(), low.double()
+    allowed = _WITHIN * (high - low).abs() + rounding * (1 + torch.maximum(high.abs(), low.abs()))
     if not ((told - (high - low)).abs() <= allowed).all():
-        raise Unsupported(
-            "DeepLift's scores do not add up to the rise of the logit on this model, which has operations that no rule "
-            "is for, or a baseline that it cannot be compared with (such as an embedding of zeros before a "
-            "normalisation). integrated_gradients works with it."
-        )
+        raise does_not_add_up()

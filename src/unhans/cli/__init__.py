@@ -407,7 +407,7 @@ def compare(  # noqa: PLR0917 - click passes them by name
     A split called train is kept apart, for metrics that train models and methods that need texts to compare with. What
     is trained may be trained by others (--on).
     """
-    from unhans.comparison import compare, usual_methods
+    from unhans.comparison import compare
     from unhans.language_model import LanguageModel
     from unhans.project import sample
 
@@ -420,7 +420,7 @@ def compare(  # noqa: PLR0917 - click passes them by name
         found = compare(
             on.classifier,
             sample(rest, n, seed),
-            methods=usual_methods(on.classifier) if methods is None else _names(methods),
+            methods=None if methods is None else _names(methods),
             metrics=None if metrics is None else _names(metrics),
             language_model=LanguageModel.open(language_model) if language_model else None,
             background=sample(train or rest, _BACKGROUND, seed),

@@ -165,7 +165,8 @@ def _greatest(
                 values, numbers = _top(gains[low - start : high - start].flatten(), wanted * _LOOKED_AT)
                 found[n].append((values, numbers + (low - begin) * len(table)))
     return [
-        (torch.cat(v).cpu().numpy(), torch.cat(i).cpu().numpy()) for v, i in (zip(*one, strict=True) for one in found)
+        (torch.cat(v).float().cpu().numpy(), torch.cat(i).cpu().numpy())
+        for v, i in (zip(*one, strict=True) for one in found)
     ]
 
 

@@ -19,7 +19,7 @@ from unhans.attributions import readable_words
 from unhans.errors import BadOption, Cancelled, UnhansError
 from unhans.lab._cases import Found, Measure, Seen, detected, sightings
 from unhans.lab._curves import layer_curves, warnings_of
-from unhans.lab._explaining import USUAL, Explainer, Method, RandomScores, explainers
+from unhans.lab._explaining import USUAL, Explainer, Method, RandomScores, Refusals, explainers
 from unhans.lab._keeping import SoFar, fingerprint
 from unhans.lab._models import Models, apart, asks, checked, obstacle, some_of
 from unhans.lab._planting import Planter, Scene
@@ -90,7 +90,8 @@ def run(
     named = [(ask.name, ask.options) for ask in chosen], [one.name for one in looking]
     told = [__version__, states, named, trained, examples, asdict(plan), seed]
     so_far = SoFar(None if folder is None else Path(folder), fingerprint(told, language_model, taught, tested))
-    bench = _Bench(looking, seed, so_far.read())
+    refusals = Refusals(by_name=not isinstance(methods, str | None))
+    bench = _Bench(looking, seed, refusals, so_far.read())
     curved = any(ask.entry.name == "reinitialised" for ask in chosen)
     how, steps = How(progress, cancelled), len(chosen) + curved
     how.tell(0, 1)
@@ -115,14 +116,16 @@ def run(
         texts = some_of(tested, min(examples, _CURVE_TEXTS), seed)
         part = how.part(len(chosen), steps)
         clean = models.reference(part)
-        signed, strengths = layer_curves(clean, texts, looking, draws=_CURVE_DRAWS, seed=seed, how=part)
+        signed, strengths = layer_curves(
+            clean, texts, looking, draws=_CURVE_DRAWS, seed=seed, how=part, refusals=refusals
+        )
     how.tell(1, 1)
     so_far.forget()
     return replace(
         bench.lab(models.reference(how).revision),
         curves=tuple(signed),
         warnings=tuple(warnings_of(signed, strengths)),
-        notes=(*notes, *left_out, *_doubtful(bench.bugs)),
+        notes=(*notes, *left_out, *refusals.notes, *_doubtful(bench.bugs)),
         recipe=_recipe([ask.name for ask in chosen], [one.name for one in looking], trained, examples, plan, seed),
     )
 
@@ -141,21 +144,24 @@ def curves(
 ) -> tuple[list[LayerCurve], list[LayerCurve]]:
     """How far each method's scores survive when a model is drawn anew, part by part; then the same of their strengths.
 
-    Of each method two curves: from the head down to a part, and the part alone. Nothing is trained.
+    Of each method two curves: from the head down to a part, and the part alone; of a usual one that refuses one of the
+    models, none. Nothing is trained.
     """
     classifier.require({"train"}, "A curve over layers")
     if not texts or draws < 1:
         raise BadOption("A curve needs at least one text and one random model.")
     given = {"background": background, "language_model": language_model, "cancelled": cancelled, "cache": ScoreCache()}
     looking, _ = explainers(classifier, texts[0], methods, given, seed)
-    return layer_curves(classifier, texts, looking, draws=draws, seed=seed, how=How(progress, cancelled).part(0, 1))
+    how, refusals = How(progress, cancelled).part(0, 1), Refusals(by_name=not isinstance(methods, str))
+    return layer_curves(classifier, texts, looking, draws=draws, seed=seed, how=how, refusals=refusals)
 
 
 class _Bench:
     """Where all methods look at one bug after the other."""
 
-    def __init__(self, methods: Sequence[Explainer], seed: int, known: Lab | None = None) -> None:
-        self.methods, self.seed = methods, seed
+    def __init__(self, methods: Sequence[Explainer], seed: int, refusals: Refusals, known: Lab | None = None) -> None:
+        self.methods, self.seed, self.refusals = methods, seed, refusals
+        self.refusals.notes += known.notes if known else ()
         words: dict[str, Words] = {}
         self.random = [RandomScores(draw, words) for draw in range(_DRAWS)]
         self.bugs: list[PlantedBug] = list(known.bugs) if known else []
@@ -165,7 +171,15 @@ class _Bench:
 
     def lab(self, revision: str) -> Lab:
         """What was seen so far of the bugs of this model."""
-        found = tuple(self.bugs), tuple(self.sightings), (), (), tuple(self.examples), (), revision
+        found = (
+            tuple(self.bugs),
+            tuple(self.sightings),
+            (),
+            (),
+            tuple(self.examples),
+            tuple(self.refusals.notes),
+            revision,
+        )
         return Lab(*found, texts=tuple(self.texts))
 
     def look(self, scene: Scene, how: How) -> None:
@@ -175,8 +189,9 @@ class _Bench:
         seen: dict[str, Seen] = {}
         told: list[Sighting] = []
         for number, method in enumerate(self.methods):
-            seen[method.name] = scene.case.look(method, how.part(number, steps))
-            told += sightings(name, method.name, "attribution", seen[method.name].found, chance)
+            if own := self.refusals.heed(method.name, name, scene.case.look, method, how.part(number, steps)):
+                seen[method.name] = own
+                told += sightings(name, method.name, "attribution", own.found, chance)
         if scene.beside is not None:
             for other, by, found in scene.beside(how.part(len(self.methods), steps)):
                 told += sightings(name, other, by, {"detection": found}, {"detection": self._chance(found)})

@@ -8,7 +8,7 @@ import numpy as np
 
 from unhans.bugs._weights import parts_of, redrawn
 from unhans.comparison import SAME
-from unhans.lab._explaining import Explainer
+from unhans.lab._explaining import Explainer, Refusals
 from unhans.lab._measures import Values, mean_and_error
 from unhans.metrics import mean_over, spearman
 from unhans.model import TransformerClassifier
@@ -27,32 +27,41 @@ def layer_curves(
     draws: int,
     seed: int,
     how: How,
+    refusals: Refusals,
 ) -> tuple[list[LayerCurve], list[LayerCurve]]:
     """Two curves for each method, of scores and of strengths: drawn anew from the head down to a part, and it alone.
 
     A value is the mean over texts of the mean Spearman over `draws` random models, to the scores of the true model for
     the label that it predicts. Strengths are the scores without their sign, as in the paper's maps: a model that says
-    the opposite for the same words has other scores, and the same strengths.
+    the opposite for the same words has other scores, and the same strengths. A method that refuses one of the models
+    has no curves.
     """
     parts = list(parts_of(classifier.model))
     labels = classifier.predict(texts).labels
     stages = list(_stages(parts))
-    before = [method(classifier, texts, labels) for method in methods]
+    before = {m.name: refusals.heed(m.name, "layers", m, classifier, texts, labels) for m in methods}
     found: dict[tuple[str, bool], list[tuple[Values, Values]]] = {}
     steps = len(stages) * draws * len(methods)
     for at, (chosen, cascading) in enumerate(stages):
-        lines: list[list[tuple[Values, Values]]] = [[] for _ in methods]
+        lines: dict[str, list[tuple[Values, Values]]] = {name: [] for name, own in before.items() if own is not None}
         for draw in range(draws):
             model = redrawn(classifier, chosen, seed + draw)
             for n, method in enumerate(methods):
-                after = method(model, texts, labels, how.part((at * draws + draw) * len(methods) + n, steps))
-                lines[n].append(_alike(before[n], after))
-        for method, own in zip(methods, lines, strict=True):
+                if (true := before[method.name]) is not None:
+                    part = how.part((at * draws + draw) * len(methods) + n, steps)
+                    after = refusals.heed(method.name, "layers", method, model, texts, labels, part)
+                    if after is not None:
+                        lines[method.name].append(_alike(true, after))
+                    else:
+                        before[method.name] = None
+                        del lines[method.name]
+        for name, own in lines.items():
             signed, strong = (mean_over(np.stack(column)) for column in zip(*own, strict=True))
-            found.setdefault((method.name, cascading), []).append((signed, strong))
+            found.setdefault((name, cascading), []).append((signed, strong))
+    whole = [(name, down, columns) for (name, down), columns in found.items() if before[name] is not None]
     return (
-        [_curve(name, parts, [one for one, _ in columns], down) for (name, down), columns in found.items()],
-        [_curve(name, parts, [two for _, two in columns], down) for (name, down), columns in found.items()],
+        [_curve(name, parts, [one for one, _ in columns], down) for name, down, columns in whole],
+        [_curve(name, parts, [two for _, two in columns], down) for name, down, columns in whole],
     )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unhans.attributions import attribution, readable_words
-from unhans.errors import BadOption, Cancelled, UnhansError
+from unhans.errors import BadOption, Cancelled, UnhansError, Unsupported
 from unhans.metrics import Explain, subject
 from unhans.model import Classifier
 from unhans.registry import Entry
@@ -18,6 +18,7 @@ from unhans.scoring import How
 from unhans.text import Words
 from unhans.types import Example
 
+T = TypeVar("T")
 Values = NDArray[np.float64]
 Method = str | tuple[str, Mapping[str, Any]]
 """An attribution method by name, or with options."""
@@ -65,6 +66,24 @@ class Explainer:
         if how is not None:
             how.tell(1, 1)
         return [self._known[key] for key in keys]
+
+
+@dataclass
+class Refusals:
+    """What became of methods that serve the classifier and refuse a model of the lab, such as one drawn anew."""
+
+    by_name: bool  # whether somebody asked for these methods: then a refusal is an error
+    notes: list[str] = field(default_factory=list)
+
+    def heed(self, who: str, where: str, look: Callable[..., T], *told: Any) -> T | None:
+        """What a method finds; nothing and a note if it refuses."""
+        try:
+            return look(*told)
+        except Unsupported as error:
+            if self.by_name:
+                raise
+            self.notes.append(f"{who} did not look at {where}: {error}")
+            return None
 
 
 @dataclass(frozen=True)

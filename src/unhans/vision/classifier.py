@@ -152,9 +152,8 @@ class ImageClassifier:
 
     def logits(self, batch: ImageBatch, embeddings: Tensor | None = None, *, rules: Rules | None = None) -> Tensor:
         """Logits of the pictures, or of changed pixels in their place; `rules` are entered around the pass."""
-        pictures = batch.images if embeddings is None else batch.picture(embeddings)
-        with rules or nullcontext():
-            return self._logits(pictures)
+        with rules or nullcontext():  # pixels are made into pictures inside, or nothing would come from the input
+            return self._logits(batch.images if embeddings is None else batch.picture(embeddings))
 
     def gradient(
         self,
