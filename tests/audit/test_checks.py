@@ -78,6 +78,19 @@ def test_a_model_that_is_too_sure_is_told():
     assert "surer than it is right" in finding.title
 
 
+def test_a_model_that_is_too_sure_here_and_not_sure_enough_there_is_told_both():
+    """On average it is as sure as it is right: half of it hides the other half."""
+    wrong = {e.text for n, e in enumerate(reviews()) if n % 10 < 4 and "Peter" not in e.text}
+    half = {e.text for e in reviews() if "Peter" in e.text} | {e.text for e in reviews()[::6]}
+
+    def says(text):
+        sure = 0.61 if text in half else 0.95
+        return sure if (sensible(text) > 0.5) != (text in wrong - half) else 1 - sure
+
+    (finding,) = found(model(says), reviews(), "calibration")
+    assert finding.title.startswith("The model is too sure of some texts and not sure enough of others")
+
+
 def test_a_model_that_keeps_its_word_is_not():
     assert found(confident(0.95), reviews(), "calibration") == ()
 
