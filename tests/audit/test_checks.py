@@ -487,6 +487,23 @@ def test_a_model_that_knows_its_training_texts_by_heart_makes_no_new_text_strang
     assert "by heart" in finding.limits
 
 
+def siblings(n, seed, turn=0):
+    """Each text four times, with another end, as several hypotheses for one premise or a contrast set are."""
+    ends = ("Would go again.", "Never again!", "Nobody asked us.", "We all agreed.")
+    kept = [replace(e, id=f"{e.id} {k}", text=f"{e.text} {end}") for e in reviews_of(n, seed=seed) for k, end in
+            enumerate(ends)]  # fmt: skip
+    return [kept[k] for k in np.random.default_rng(turn).permutation(len(kept))] if turn else kept
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_near_copies_among_the_training_texts_make_no_new_text_strange(turn):
+    """Neither where they are neighbours in the file nor where they are strewn over it."""
+    train, fresh = siblings(150, 1, turn), siblings(60, 2)
+    assert found(good_model(), fresh, "strangeness", train=train) == ()
+    odd = [Example(f"o{n}", f"{n} ; {n * n} : %% {n} // [{n}] " * 2) for n in range(40)]
+    assert [one.severity for one in found(good_model(), odd, "strangeness", train=train)] == ["high"]
+
+
 def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():
     train, fresh = (reviews_of(240, seed=seed) for seed in (1, 2))
     odd = [Example(f"o{n}", f"{n} ; {n * n} : %% {n} // [{n}] " * 2) for n in range(40)]
