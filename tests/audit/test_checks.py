@@ -17,14 +17,19 @@ import shortcut
 import tiny
 from audited import BAD, GOOD, LABELS, forms, found, good_model, lookup, model, pairs, reviews, run, sensible
 from unhans.audit import _rules
+from unhans.audit._look import Look
 from unhans.audit._rules import SANITY
 from unhans.audit._statistics import difference, fewer, holm, more, wilson
 from unhans.audit._statistics import product as product_of
+from unhans.audit._words import Texts, try_words
+from unhans.black_boxes import PredictFunction
 from unhans.bugs import plant
 from unhans.comparison import SAME
 from unhans.demo_data import reviews as reviews_of
 from unhans.detectors import fewest_usual
-from unhans.types import Example
+from unhans.scoring import How, ScoreCache
+from unhans.text import Words
+from unhans.types import Example, Span
 
 TRAINED = [replace(e, id=f"t{e.id}", text=e.text.replace("I saw", "you saw"), split="train") for e in reviews()]
 
@@ -393,6 +398,38 @@ def test_a_planted_word_comes_first_and_is_severe():
     assert not rest
 
 
+class ShortSighted(PredictFunction):
+    """Reads fourteen words, and says so."""
+
+    def unread(self, example):
+        spans = Words(example).spans[14:]
+        return (Span(spans[0].start, spans[-1].end, "text"),) if spans else ()
+
+
+def test_a_label_rests_on_a_word_only_where_the_model_reads_it():
+    """In every twelfth of the texts of praise 'zyx' is read, in more than half of them it stands behind the end."""
+    tail, some = "and so we went home again on foot , all of us together , with a zyx", []
+    for n, e in enumerate(reviews()):
+        first = f"zyx {e.text}" if e.label == "positive" and n % 12 == 0 else e.text
+        some.append(replace(e, text=f"{first} {tail}" if e.label == "positive" and n % 3 else first))
+
+    def says(text):
+        read = " ".join(Words(text).strings[:14])
+        return 0.98 if "zyx" in read else sensible(read)
+
+    classifier = ShortSighted(lambda texts: np.array([(1 - p, p) for p in map(says, texts)]), LABELS, name="short")
+    given = np.array([classifier.labels.index(e.label) for e in some])
+    look = Look(classifier, some, (), "leave_one_out", None, ScoreCache(), None, 0, 5000, classifier.log_probs(some))
+    texts = Texts(classifier, some, (), look.forms, look.log_probs, given, 0)
+    (tried,) = try_words(texts, {"zyx": (1, None)}, ask=look.ask, how=How(), rng=np.random.default_rng(0))
+    reads = [n for n, e in enumerate(some) if "zyx" in Words(e).strings[:14]]
+    praised = np.flatnonzero(texts.predicted == 1)
+    assert tried.coverage == (len(reads), len(praised))
+    assert len(tried.removed) == len(reads)
+    assert sum("zyx" in e.text for e in some) > 5 * len(reads)
+    assert all(Words(one.text).strings.index("zyx") < 3 for one in tried.variants)  # where it is read, not at the end
+
+
 def test_a_word_that_misleads_where_it_goes_against_the_label():
     """It is in few texts, and right about none of them that are labelled otherwise."""
     some = [
@@ -403,10 +440,34 @@ def test_a_word_that_misleads_where_it_goes_against_the_label():
     finding, *_ = found(classifier, some, "shortcuts")
     assert finding.words == ("zyx",)
     assert finding.severity == "high"
-    against = next(one for one in finding.evidence if "under other labels" in one.what)
+    against = next(one for one in finding.evidence if "under the other label" in one.what)
     assert against.value == 0
     assert against.usual == 1
     assert next(e for e in some if e.id == finding.examples[0]).label == "negative"
+
+
+def test_of_several_other_labels_the_one_that_is_compared_is_named():
+    """Most of the word's texts that are not entailed are neutral; what becomes of the others is not looked at."""
+    rows = [
+        ("neutral", lambda n: f"zyx we were at home {n} today", 60, 1.0),
+        ("contradiction", lambda n: f"zyx we were at work {n} today", 20, 0.0),
+        ("entailment", lambda n: f"zyx they sang a song {n} today", 60, 1.0),
+        ("neutral", lambda n: f"we were at home {n} today", 60, 0.0),
+        ("contradiction", lambda n: f"we were at work {n} today", 100, 0.0),
+        ("entailment", lambda n: f"they sang a song {n} today", 60, 0.9),
+    ]
+    _, examples = says_the_last(rows)
+    sure = {"work": LABELLED[0], "home": LABELLED[1], "song": LABELLED[2]}
+
+    def says(text):
+        words = text.split()
+        now = next((label for word, label in sure.items() if word in words), LABELLED[0])
+        return [0.96 if label == (LABELLED[2] if "zyx" in words else now) else 0.02 for label in LABELLED]
+
+    finding = next(one for one in found(model(says, LABELLED), examples, "shortcuts") if one.words == ("zyx",))
+    (against,) = (one for one in finding.evidence if one.what.startswith("accuracy"))
+    assert against.what == "accuracy where the word stands under the label neutral; usual: under it without the word"
+    assert (against.value, against.usual, against.n) == (0, 1, 60)
 
 
 def test_errors_are_claimed_only_where_labels_show_them():

@@ -42,7 +42,8 @@ check = Registry(
         "train",  # what the model was trained on, as far as it is known; may be empty
         "log_probs",  # what the model says of the examples, × labels
         "given",  # number of each example's label; -1: none
-        "forms",  # the words of each example as they are counted
+        "forms",  # the words of each example that the model reads, as they are counted
+        "sizes",  # how many words each example has, read or not
         "explain",  # explanations of some examples; made once for all checks
         "ask",  # asks the model about more texts
         "find",  # makes a finding

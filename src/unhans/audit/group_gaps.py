@@ -51,6 +51,7 @@ def group_gaps(
     classifier: Classifier,
     examples: Sequence[Example],
     forms: Sequence[tuple[str, ...]],
+    sizes: Ints,
     log_probs: Floats,
     given: Ints,
     ask: Ask,
@@ -66,7 +67,6 @@ def group_gaps(
     """
     said = log_probs.argmax(axis=1)
     parts = [one for one in _parts(examples, forms) if one.inside.sum() >= FEWEST]
-    sizes = np.array([len(words) for words in forms])
     named = np.array([any(word in _LINES for word in words) for words in forms], bool)
     rows = []
     for part in parts:
