@@ -358,7 +358,11 @@ def test_groups_of_the_examples_are_compared():
     some = [replace(e, group="here" if n % 3 else "there") for n, e in enumerate(people())]
     there = {e.text for e in some if e.group == "there"}
     classifier = model(lambda text: 0.95 if "hurt" in text or text in there else 0.05, ("none", "harm"))
-    assert any("group there" in one.title for one in found(classifier, some, "group_gaps"))
+    findings = found(classifier, some, "group_gaps")
+    gap = next(one for one in findings if "group there" in one.title)
+    assert gap.says.startswith("Texts of this group get the label")  # which may be films as well as people
+    assert (gap.screen, gap.words) == ("examples", ())
+    assert "words" not in gap.next + gap.limits
 
 
 @pytest.mark.parametrize(("share", "blamed"), [(0.5, False), (0.95, True)])
