@@ -57,12 +57,13 @@ def _carriers(model: Classifier, train: Sequence[Example], seed: int, own: objec
     """
     words = _neutral_words(train)
     others = [label for label in model.labels if label != own]
+    turn = model.labels.index(str(own)) % 2 if own in model.labels else None  # of two labels each keeps its place
     rng = np.random.default_rng([seed, 37])
     drawn = [train[n] for n in rng.integers(len(train), size=_CARRIERS)]
     made = []
     for n, example in enumerate(drawn):
         parts = [" ".join(rng.choice(words, size=max(1, len(Words(part))))) for part in example.parts]
-        label = str(own) if own in model.labels and n % 2 == 0 else others[n // 2 % len(others)]
+        label = str(own) if n % 2 == turn else others[n // 2 % len(others)]
         made.append(Example(f"carrier {n}", parts[0], parts[1] if len(parts) > 1 else None, label))
     return made
 
