@@ -5,10 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from unhans.black_boxes import PredictFunction
+from unhans.types import Example
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 
@@ -240,3 +246,29 @@ def test_a_classifier_is_trained_where_there_is_an_encoder_and_data_and_none_was
     given, trouble = harness.with_model({"ENCODER": "g", "DATA": "d"}, [asks])
     assert "MODEL" not in given
     assert trouble.endswith("could not be trained (bench/sst_model.py ended with 3)")
+
+
+def test_no_check_of_an_audit_is_charged_with_the_predictions(bars: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    monkeypatch.delitem(sys.modules, "audit", raising=False)
+    bench = importlib.import_module("audit")
+    monkeypatch.delitem(sys.modules, "audit")
+    asked: list[str] = []
+
+    def slow(texts: list[str]) -> Any:
+        asked.extend(texts)
+        until = time.process_time() + 0.002 * len(texts)
+        while time.process_time() < until:
+            pass
+        return np.tile([0.4, 0.6], (len(texts), 1))
+
+    labels = ("bad", "good")
+    texts = [Example(f"e{n}", f"the film was seen by {n} of us", label=labels[n % 2]) for n in range(60)]
+    monkeypatch.setattr(bench, "audit", partial(bench.audit, checks=["leaks", "calibration"]))
+
+    told = bench.measured(PredictFunction(slow, labels, name="slow"), texts, texts[:20], once=0.12)
+
+    assert list(told["checks"]) == [bench.PREDICTIONS, "leaks", "calibration"]
+    assert told["checks"][bench.PREDICTIONS]["cpu"] >= 0.12
+    assert len(asked) == len(texts)
+    assert told["cpu"] >= sum(row["cpu"] for row in told["checks"].values())

@@ -103,6 +103,26 @@ def test_training_examples_in_a_file_of_their_own_have_the_columns_that_are_name
     assert found.findings[0].title == "48 examples to test with (33 %) are in the training data"
 
 
+@pytest.mark.parametrize("numbered", [True, False])
+def test_findings_about_training_examples_show_these_and_not_the_examples_of_the_same_ids(model, tmp_path, numbered):
+    """Rows of both files may have the same numbers; eight training texts stand under two labels."""
+    test, train, page = tmp_path / "test.jsonl", tmp_path / "train.jsonl", tmp_path / "audit.html"
+    labels = sorted({e.label for e in shortcut.texts()})
+    rows = [{"text": f"a test text that is number {n}", "label": e.label} for n, e in enumerate(shortcut.texts())]
+    taught = [{"text": f"taught twice as number {n // 2}", "label": labels[n % 2]} for n in range(16)]
+    for file, lines in ((test, rows), (train, taught)):
+        ids = [{"id": str(n)} if numbered else {} for n in range(len(lines))]
+        file.write_text("".join(json.dumps(own | line) + "\n" for own, line in zip(ids, lines, strict=True)))
+    named = ("--model", model, "--data", str(test), "--train", str(train), "--checks", "leaks")
+    done = run(*named, "--html", str(page), "--json")
+    (finding,) = from_json(Audit, done.stdout).findings
+    assert finding.title == "8 texts of the training examples stand under more than one label"
+    assert all(id_.startswith("train:") for id_ in finding.examples) is numbered
+    told = page.read_text(encoding="utf-8")
+    assert all(f"taught twice as number {n}" in told for n in range(8))
+    assert "a test text" not in told
+
+
 def test_a_project_is_audited_on_what_it_was_not_trained_on(tmp_path):
     folder = tmp_path / "p"
     make(folder).close()

@@ -381,6 +381,23 @@ def test_a_guess_tells_a_cue_in_half_of_the_cases_however_many_labels_there_are(
     assert of_cue(ask, always(2), always(0), some, 0).took == 0.5
 
 
+@pytest.mark.parametrize("n", [77, 300])
+def test_half_of_the_texts_that_prove_a_cue_have_its_label_however_many_labels_there_are(n):
+    labels = tuple(f"label {n}" for n in range(n))
+    text = "it is in the house that we saw on the hill with all of them"
+    some = [Example(str(k), text, label=label) for k, label in enumerate(labels)]
+    read = []
+
+    def answers(texts):
+        read.extend(texts)
+        return np.tile(np.eye(n)[0], (len(texts), 1))
+
+    ask = Ask("spurious_word", bug["spurious_word"], {"label": labels[-1]})
+    proof = of_cue(ask, *[PredictFunction(answers, labels, name="reads")] * 2, some, 0)
+    assert proof.took == 0.5
+    assert sum("zyx" in text for text in read[: len(read) // 2]) == 100
+
+
 def test_it_can_be_stopped(world):
     asked = []
 

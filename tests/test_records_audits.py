@@ -192,6 +192,28 @@ def test_the_same_thing_is_known_by_its_words_or_by_its_title_without_numbers():
     assert same_thing(short) == same_thing(worse) != same_thing(mid)
 
 
+def test_labels_and_groups_that_are_numbers_are_not_the_same_thing():
+    title = "It is right on {} % of texts labelled {}, and on 90.5 % of the others"
+    zero, worse, one = (finding(title=title.format(*told), words=()) for told in ((50, 0), (9.5, 0), (50, 1)))
+    assert same_thing(zero) == same_thing(worse) != same_thing(one)
+    few, many = (finding(title=f"{n} texts of the examples stand under two labels", words=()) for n in ("7", "1,012"))
+    assert same_thing(few) == same_thing(many)
+    groups = (finding(title=f"60 % of texts of the group {n} are called 1", words=()) for n in (1, 12, 2.5))
+    assert len(set(map(same_thing, groups))) == 3
+
+
+def test_gaps_of_one_word_under_several_labels_are_several_things():
+    title = "{} % of texts with the word 'women' are called {} where the label is {}, 3 % of others"
+    told = [("30", "0", "1"), ("30", "1", "2"), ("40", "0", "2"), ("45", "0", "1")]
+    keys = [same_thing(finding("group_gaps", title.format(*one), words=("women",))) for one in told]
+    assert keys[0] == keys[3]
+    assert len(set(keys)) == 3
+    plain, moved = (f"30 % of {what}" for what in ("plain sentences keep their label", "the texts move the wrong way"))
+    assert same_thing(finding("direction", plain, words=("not",))) != same_thing(
+        finding("direction", moved, words=("not",))
+    )
+
+
 def test_the_places_of_the_lab_s_examples_are_told(records):
     assert views(records).lab() is None
     made = lab(records.current.id, shows=[records.table.at(2).id, "planted"])

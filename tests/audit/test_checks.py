@@ -17,14 +17,19 @@ import shortcut
 import tiny
 from audited import BAD, GOOD, LABELS, forms, found, good_model, lookup, model, pairs, reviews, run, sensible
 from unhans.audit import _rules
+from unhans.audit._look import Look
 from unhans.audit._rules import SANITY
 from unhans.audit._statistics import difference, fewer, holm, more, wilson
 from unhans.audit._statistics import product as product_of
+from unhans.audit._words import Texts, try_words
+from unhans.black_boxes import PredictFunction
 from unhans.bugs import plant
 from unhans.comparison import SAME
 from unhans.demo_data import reviews as reviews_of
 from unhans.detectors import fewest_usual
-from unhans.types import Example
+from unhans.scoring import How, ScoreCache
+from unhans.text import Words
+from unhans.types import Example, Span
 
 TRAINED = [replace(e, id=f"t{e.id}", text=e.text.replace("I saw", "you saw"), split="train") for e in reviews()]
 
@@ -76,6 +81,19 @@ def test_a_model_that_is_too_sure_is_told():
     assert error.usual < 0.06
     assert sum(one.n for one in bins) == len(reviews())
     assert "surer than it is right" in finding.title
+
+
+def test_a_model_that_is_too_sure_here_and_not_sure_enough_there_is_told_both():
+    """On average it is as sure as it is right: half of it hides the other half."""
+    wrong = {e.text for n, e in enumerate(reviews()) if n % 10 < 4 and "Peter" not in e.text}
+    half = {e.text for e in reviews() if "Peter" in e.text} | {e.text for e in reviews()[::6]}
+
+    def says(text):
+        sure = 0.61 if text in half else 0.95
+        return sure if (sensible(text) > 0.5) != (text in wrong - half) else 1 - sure
+
+    (finding,) = found(model(says), reviews(), "calibration")
+    assert finding.title.startswith("The model is too sure of some texts and not sure enough of others")
 
 
 def test_a_model_that_keeps_its_word_is_not():
@@ -340,7 +358,11 @@ def test_groups_of_the_examples_are_compared():
     some = [replace(e, group="here" if n % 3 else "there") for n, e in enumerate(people())]
     there = {e.text for e in some if e.group == "there"}
     classifier = model(lambda text: 0.95 if "hurt" in text or text in there else 0.05, ("none", "harm"))
-    assert any("group there" in one.title for one in found(classifier, some, "group_gaps"))
+    findings = found(classifier, some, "group_gaps")
+    gap = next(one for one in findings if "group there" in one.title)
+    assert gap.says.startswith("Texts of this group get the label")  # which may be films as well as people
+    assert (gap.screen, gap.words) == ("examples", ())
+    assert "words" not in gap.next + gap.limits
 
 
 @pytest.mark.parametrize(("share", "blamed"), [(0.5, False), (0.95, True)])
@@ -380,6 +402,38 @@ def test_a_planted_word_comes_first_and_is_severe():
     assert not rest
 
 
+class ShortSighted(PredictFunction):
+    """Reads fourteen words, and says so."""
+
+    def unread(self, example):
+        spans = Words(example).spans[14:]
+        return (Span(spans[0].start, spans[-1].end, "text"),) if spans else ()
+
+
+def test_a_label_rests_on_a_word_only_where_the_model_reads_it():
+    """In every twelfth of the texts of praise 'zyx' is read, in more than half of them it stands behind the end."""
+    tail, some = "and so we went home again on foot , all of us together , with a zyx", []
+    for n, e in enumerate(reviews()):
+        first = f"zyx {e.text}" if e.label == "positive" and n % 12 == 0 else e.text
+        some.append(replace(e, text=f"{first} {tail}" if e.label == "positive" and n % 3 else first))
+
+    def says(text):
+        read = " ".join(Words(text).strings[:14])
+        return 0.98 if "zyx" in read else sensible(read)
+
+    classifier = ShortSighted(lambda texts: np.array([(1 - p, p) for p in map(says, texts)]), LABELS, name="short")
+    given = np.array([classifier.labels.index(e.label) for e in some])
+    look = Look(classifier, some, (), "leave_one_out", None, ScoreCache(), None, 0, 5000, classifier.log_probs(some))
+    texts = Texts(classifier, some, (), look.forms, look.log_probs, given, 0)
+    (tried,) = try_words(texts, {"zyx": (1, None)}, ask=look.ask, how=How(), rng=np.random.default_rng(0))
+    reads = [n for n, e in enumerate(some) if "zyx" in Words(e).strings[:14]]
+    praised = np.flatnonzero(texts.predicted == 1)
+    assert tried.coverage == (len(reads), len(praised))
+    assert len(tried.removed) == len(reads)
+    assert sum("zyx" in e.text for e in some) > 5 * len(reads)
+    assert all(Words(one.text).strings.index("zyx") < 3 for one in tried.variants)  # where it is read, not at the end
+
+
 def test_a_word_that_misleads_where_it_goes_against_the_label():
     """It is in few texts, and right about none of them that are labelled otherwise."""
     some = [
@@ -390,10 +444,34 @@ def test_a_word_that_misleads_where_it_goes_against_the_label():
     finding, *_ = found(classifier, some, "shortcuts")
     assert finding.words == ("zyx",)
     assert finding.severity == "high"
-    against = next(one for one in finding.evidence if "under other labels" in one.what)
+    against = next(one for one in finding.evidence if "under the other label" in one.what)
     assert against.value == 0
     assert against.usual == 1
     assert next(e for e in some if e.id == finding.examples[0]).label == "negative"
+
+
+def test_of_several_other_labels_the_one_that_is_compared_is_named():
+    """Most of the word's texts that are not entailed are neutral; what becomes of the others is not looked at."""
+    rows = [
+        ("neutral", lambda n: f"zyx we were at home {n} today", 60, 1.0),
+        ("contradiction", lambda n: f"zyx we were at work {n} today", 20, 0.0),
+        ("entailment", lambda n: f"zyx they sang a song {n} today", 60, 1.0),
+        ("neutral", lambda n: f"we were at home {n} today", 60, 0.0),
+        ("contradiction", lambda n: f"we were at work {n} today", 100, 0.0),
+        ("entailment", lambda n: f"they sang a song {n} today", 60, 0.9),
+    ]
+    _, examples = says_the_last(rows)
+    sure = {"work": LABELLED[0], "home": LABELLED[1], "song": LABELLED[2]}
+
+    def says(text):
+        words = text.split()
+        now = next((label for word, label in sure.items() if word in words), LABELLED[0])
+        return [0.96 if label == (LABELLED[2] if "zyx" in words else now) else 0.02 for label in LABELLED]
+
+    finding = next(one for one in found(model(says, LABELLED), examples, "shortcuts") if one.words == ("zyx",))
+    (against,) = (one for one in finding.evidence if one.what.startswith("accuracy"))
+    assert against.what == "accuracy where the word stands under the label neutral; usual: under it without the word"
+    assert (against.value, against.usual, against.n) == (0, 1, 60)
 
 
 def test_errors_are_claimed_only_where_labels_show_them():
@@ -472,6 +550,23 @@ def test_a_model_that_knows_its_training_texts_by_heart_makes_no_new_text_strang
     (finding,) = found(by_heart, fresh, "strangeness", train=train, options={"detector": "max_probability"})
     assert finding.severity == "low"  # it sees nothing but that
     assert "by heart" in finding.limits
+
+
+def siblings(n, seed, turn=0):
+    """Each text four times, with another end, as several hypotheses for one premise or a contrast set are."""
+    ends = ("Would go again.", "Never again!", "Nobody asked us.", "We all agreed.")
+    kept = [replace(e, id=f"{e.id} {k}", text=f"{e.text} {end}") for e in reviews_of(n, seed=seed) for k, end in
+            enumerate(ends)]  # fmt: skip
+    return [kept[k] for k in np.random.default_rng(turn).permutation(len(kept))] if turn else kept
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_near_copies_among_the_training_texts_make_no_new_text_strange(turn):
+    """Neither where they are neighbours in the file nor where they are strewn over it."""
+    train, fresh = siblings(150, 1, turn), siblings(60, 2)
+    assert found(good_model(), fresh, "strangeness", train=train) == ()
+    odd = [Example(f"o{n}", f"{n} ; {n * n} : %% {n} // [{n}] " * 2) for n in range(40)]
+    assert [one.severity for one in found(good_model(), odd, "strangeness", train=train)] == ["high"]
 
 
 def test_texts_of_another_kind_are_strange_and_texts_of_the_same_are_not():

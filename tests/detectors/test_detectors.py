@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -90,6 +91,27 @@ def test_character_ngrams_are_witten_and_bells(order):
     assert cut == detect(CLASSIFIER, train, ["The soup"], method="character_ngrams", characters=8)
     with pytest.raises(BadOption, match="at least 1"):
         detect(CLASSIFIER, train, asked, method="character_ngrams", order=0)
+
+
+@pytest.mark.parametrize("at_once", [1, 2 * 2000, 10**9])
+def test_characters_are_counted_alike_however_many_texts_are_asked_about_at_once(monkeypatch, at_once):
+    asked = [*TEXTS, *tiny.SENTENCES, "zzz", "日本語 and more", "The soup"]
+    alone = [detect(CLASSIFIER, TRAIN, one, method="character_ngrams")[0] for one in asked]
+    monkeypatch.setattr("unhans.detectors.character_ngrams._AT_ONCE", at_once)
+    np.testing.assert_array_equal(detect(CLASSIFIER, TRAIN, asked, method="character_ngrams"), alone)
+
+
+def test_what_counting_characters_holds_does_not_grow_with_the_texts_that_are_asked_about():
+    def held(n):
+        asked = [f"{k} " + "the soup was cold and the room " * 60 for k in range(n)]
+        tracemalloc.start()
+        try:
+            detect(CLASSIFIER, TRAIN, asked, method="character_ngrams")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert held(1500) < 1.3 * held(500)
 
 
 def test_a_text_that_was_taught_is_its_own_first_neighbour():

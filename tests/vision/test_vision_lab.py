@@ -82,6 +82,16 @@ def test_a_mean_knows_its_standard_error():
     assert np.isnan(Mean.of(np.array([1.0])).error)
 
 
+def test_a_map_that_is_the_same_all_over_has_a_number_in_every_measure():
+    """A mean over pictures is of all of them: none is left out, and none spoils it."""
+    flat, shown, others = np.ones((4, 16, 16)), heat(np.ones((4, 16, 16))), heat(OTHERS)
+    for blank in (flat, 0 * flat):
+        for found in (rank_correlation(blank, OTHERS), ssim(heat(blank), others), mass(blank, ideal(shown))):
+            assert np.isfinite(found).all()
+    np.testing.assert_array_equal(rank_correlation(flat, 0 * flat), 1)
+    np.testing.assert_array_equal(rank_correlation(flat, OTHERS), 0)
+
+
 # -- pictures
 
 

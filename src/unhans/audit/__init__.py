@@ -42,7 +42,8 @@ check = Registry(
         "train",  # what the model was trained on, as far as it is known; may be empty
         "log_probs",  # what the model says of the examples, × labels
         "given",  # number of each example's label; -1: none
-        "forms",  # the words of each example as they are counted
+        "forms",  # the words of each example that the model reads, as they are counted
+        "sizes",  # how many words each example has, read or not
         "explain",  # explanations of some examples; made once for all checks
         "ask",  # asks the model about more texts
         "find",  # makes a finding
@@ -83,10 +84,11 @@ def audit(
 ) -> Audit:
     """Everything that the checks find about a model on these examples, the severest first.
 
-    `examples` are best such as the model was not trained on; `train` are those it was. At most `limit` of each are
-    looked at, drawn by the seed. Without `checks`, all run that can, the cheapest first; `options` are those of single
-    checks, by their names. `method` is the attribution method whose explanations say which words to try. After each
-    check `on_part` gets the audit so far, in which the checks to come are waiting.
+    `examples` are best such as the model was not trained on; `train` are those it was. At most `limit` examples
+    are looked at, drawn by the seed. Training examples are all searched for copies and words, however many there are;
+    `wrong_labels` asks the model about at most `limit` of them. Without `checks`, all run that can, the cheapest first;
+    `options` are those of single checks, by their names. `method` is the attribution method whose explanations say
+    which words to try. After each check `on_part` gets the audit so far, in which the checks to come are waiting.
 
     `on` and `workers` say who looks (`unhans.crew`): a check is a part. What the model says of the examples is asked
     once, here, and sent along. Explanations are made by whoever does the check that asks for them, once each; answers

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from unhans.attributions import attribute, attribution
+from unhans.attributions import attribute, attribution, readable_words
 from unhans.audit._statistics import Flags, Floats, Ints
 from unhans.errors import Unsupported
 from unhans.language_model import LanguageModel
@@ -85,8 +85,17 @@ class Look:
 
     @cached_property
     def forms(self) -> list[tuple[str, ...]]:
-        """The words of each example in the form in which they are counted."""
-        return [tuple(map(visible_form, Words(example).strings)) for example in self.examples]
+        """The words of each example that the model reads, in the form in which they are counted.
+
+        Whatever stands behind the end of what it reads can do nothing, and would only be counted in vain.
+        """
+        words = (readable_words(self.classifier, example, "word") for example in self.examples)
+        return [tuple(visible_form(own.strings[n]) for n in own.open) for own in words]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """How many words each example has, those that the model does not read too."""
+        return np.array([len(Words(example)) for example in self.examples], dtype=np.int64)
 
     @property
     def pairs(self) -> bool:

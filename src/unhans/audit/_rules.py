@@ -48,7 +48,7 @@ SWAPS = Rule("share of predictions that change when one group is named instead o
 SANITY = Rule("rank correlation with the explanations of a model that was drawn anew", None, 0.95, 0.95)
 OVERRIDES = Rule("share of clear texts of other labels that one word turns over, lower end", 0.5, 0.3, 0.15)
 RELIANCE = Rule("share of a label's predictions that would change without one word, lower end", 0.15, 0.07, 0.03)
-AGAINST = Rule("accuracy lost where the word stands under other labels, lower end", 0.25, 0.15, 0.05)
+AGAINST = Rule("accuracy lost where the word stands under another label, lower end", 0.25, 0.15, 0.05)
 
 SIGNIFICANT = 0.05  # after Holm's correction for all that one check looked at
 FEWEST = 20  # texts that a share is told of

@@ -50,7 +50,8 @@ class Tried:
     coverage: tuple[int, int]  # texts predicted as the label that have the word, and all that are predicted so
     removed: Flags  # for some of these: whether the prediction changes without the word
     swapped: Flags  # the same with a comparable word in its place
-    against: Ints  # right and all, of the examples of another label with the word, then of those without the word
+    other: int | None  # number of the other label that most labelled examples with the word have, if any has one
+    against: Ints  # right and all, of the examples of that other label with the word, then of those without the word
     share: float  # of the labelled texts with the word, those with its label
     base: float  # the same share of all labelled texts
     variants: tuple[Changed, ...] = field(repr=False, default=())
@@ -78,7 +79,7 @@ class Texts:
     classifier: Classifier
     examples: Sequence[Example]
     train: Sequence[Example]
-    forms: Sequence[tuple[str, ...]]
+    forms: Sequence[tuple[str, ...]]  # what the model reads of each
     log_probs: Floats
     given: Ints
     seed: int
@@ -90,7 +91,7 @@ class Texts:
 
     @cached_property
     def containing(self) -> Mapping[str, list[int]]:
-        """Numbers of the examples with each word."""
+        """Numbers of the examples in which the model reads each word."""
         found: dict[str, list[int]] = defaultdict(list)
         for number, words in enumerate(self.forms):
             for word in dict.fromkeys(words):
@@ -235,7 +236,7 @@ class Questions:
             found = []
             for number in self.texts.containing.get(word, ())[:_OWN]:
                 words = self.words(number)
-                own = [n for n, span in enumerate(words.spans) if span.part == part]
+                own = [n for n in words.open if words.spans[n].part == part]
                 places = [n for n, at in enumerate(own) if visible_form(words.strings[at]) == word]
                 found += [place / max(1, len(own) - 1) for place in places[:1]]
             self._shares[word] = found or [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -279,7 +280,7 @@ def try_words(
     nulls = {label: [trial.turned(at, label).mean() for at in some if at] or [0.0] for label, some in usual.items()}
     found = []
     for word, (label, excess) in words.items():
-        right, share, base = _against(texts, word, label), *_goes_with(texts, word, label)
+        given, share, base = _other(texts, word, label), *_goes_with(texts, word, label)
         turned = trial.turned(put[word], label)
         found.append(
             Tried(
@@ -294,7 +295,8 @@ def try_words(
                 coverage=_coverage(texts, word, label),
                 removed=trial.moved(gone[word]),
                 swapped=trial.moved(other[word]),
-                against=right,
+                other=given,
+                against=_against(texts, word, given),
                 share=share,
                 base=base,
                 variants=tuple(trial.shown(put[word], label)),
@@ -355,18 +357,23 @@ def _coverage(texts: Texts, word: str, label: int) -> tuple[int, int]:
     return int(sum(own[n] for n in texts.containing.get(word, ()))), int(own.sum())
 
 
-def _against(texts: Texts, word: str, label: int) -> Ints:
-    """Right and all: of the examples of another label with the word, and of those of that label without it.
+def _other(texts: Texts, word: str, label: int) -> int | None:
+    """The other label that most of the examples with the word have.
 
-    Of several other labels the one that most of the word's texts have: thrown together, a word that is common under a
-    label that is hard anyway would look as if it misled.
+    One of them and not all: thrown together, a word that is common under a label that is hard anyway would look as if
+    it misled.
     """
+    given = texts.given[list(texts.containing.get(word, ()))].tolist()
+    found = Counter(n for n in given if n >= 0 and n != label)
+    return max(sorted(found), key=found.__getitem__, default=None)
+
+
+def _against(texts: Texts, word: str, given: int | None) -> Ints:
+    """Right and all: of the examples of this label with the word, and of those of this label without it."""
     with_word = np.zeros(len(texts.examples), bool)
     with_word[list(texts.containing.get(word, ()))] = True
-    found = Counter(int(n) for n in texts.given[with_word] if n >= 0 and n != label)
-    other = texts.given == max(sorted(found), key=found.__getitem__, default=-2)
-    right = texts.predicted == texts.given
-    return np.array([[(right & some).sum(), some.sum()] for some in (other & with_word, other & ~with_word)])
+    own, right = texts.given == (-2 if given is None else given), texts.predicted == texts.given
+    return np.array([[(right & some).sum(), some.sum()] for some in (own & with_word, own & ~with_word)])
 
 
 def _goes_with(texts: Texts, word: str, label: int) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from unhans.verify._statistics import calibration_error
 
 _DRAWS = 500
 _BINS = 5  # shown
+_ONE_WAY = 0.5  # share of the error that the whole must be off by, to say that it errs one way
 _WHAT = "calibration error; usual: of a model that keeps its word"
 
 
@@ -43,16 +44,13 @@ def calibration(
     low, high = np.percentile(again, (2.5, 97.5)) + error - again.mean()
     usual, most = float(honest.mean()), float(np.percentile(honest, 95))
     severity = CALIBRATION(max(0.0, float(low) - usual)) if error > most else None
-    gap = float(sure.mean() - right.mean())
     said = f"It is right on {percent(right.mean())} of {n:,} texts and {percent(sure.mean())} sure on average"
     if severity is None:
         return Outcome(f"{said}; the calibration error is {error:.3f}, that of an honest model {usual:.3f}.")
-    over = gap > 0
     wrong = known[~right][np.argsort(-sure[~right])]
     finding = find(
         severity,
-        f"The model is {'surer' if over else 'less sure'} than it is right: {percent(sure.mean())} sure, "
-        f"{percent(right.mean())} right",
+        _title(sure, right, error),
         says=f"{said}. Its confidence is no share of right answers, and thresholds on it do not mean what they say.",
         evidence=[Evidence(_WHAT, error, usual, max(0.0, float(low)), max(0.0, float(high)), n), *_bins(sure, right)],
         examples=[examples[n].id for n in wrong[:50]],
@@ -61,6 +59,15 @@ def calibration(
         limits="Labels that are wrong make an honest model look too sure. It says nothing about other data than these.",
     )
     return Outcome(f"{said}; the calibration error is {error:.3f}, that of an honest model {usual:.3f}.", (finding,))
+
+
+def _title(sure: Floats, right: Flags, error: float) -> str:
+    """Which way it is wrong about itself; both, where the one hides the other in the whole."""
+    gap = float(sure.mean() - right.mean())
+    if abs(gap) < _ONE_WAY * error:
+        return f"The model is too sure of some texts and not sure enough of others, by {percent(error)} on average"
+    way = "surer" if gap > 0 else "less sure"
+    return f"The model is {way} than it is right: {percent(sure.mean())} sure, {percent(right.mean())} right"
 
 
 def _bins(sure: Floats, right: Flags) -> list[Evidence]:

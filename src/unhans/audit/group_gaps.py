@@ -28,6 +28,7 @@ IDENTITY = {
 }
 _LINES = {word: line.split() for lines in IDENTITY.values() for line in lines for word in line.split()}
 _KIND = {word: kind for kind, lines in IDENTITY.items() for line in lines for word in line.split()}
+_LIST = "The words are a short English list of ours; whom a text is really about is not known. "
 _MOST = 400  # texts in which one group is named instead of another
 
 
@@ -38,6 +39,7 @@ class _Part:
     name: str
     inside: Flags
     words: tuple[str, ...] = ()
+    of_data: bool = False  # a group of the examples, which need not be one of people
 
 
 @check(
@@ -51,6 +53,7 @@ def group_gaps(
     classifier: Classifier,
     examples: Sequence[Example],
     forms: Sequence[tuple[str, ...]],
+    sizes: Ints,
     log_probs: Floats,
     given: Ints,
     ask: Ask,
@@ -66,7 +69,6 @@ def group_gaps(
     """
     said = log_probs.argmax(axis=1)
     parts = [one for one in _parts(examples, forms) if one.inside.sum() >= FEWEST]
-    sizes = np.array([len(words) for words in forms])
     named = np.array([any(word in _LINES for word in words) for words in forms], bool)
     rows = []
     for part in parts:
@@ -91,7 +93,7 @@ def group_gaps(
 def _parts(examples: Sequence[Example], forms: Sequence[tuple[str, ...]]) -> Iterator[_Part]:
     groups = sorted({example.group for example in examples if example.group is not None})
     for group in groups if len(groups) > 1 else ():
-        yield _Part(f"texts of the group {group}", np.array([e.group == group for e in examples], bool))
+        yield _Part(f"texts of the group {group}", np.array([e.group == group for e in examples], bool), of_data=True)
     for kind in IDENTITY:
         inside = np.array([any(_KIND.get(word) == kind for word in words) for words in forms], bool)
         yield _Part(f"texts that name groups of people ({kind})", inside)
@@ -106,7 +108,7 @@ def _compared(part: _Part, named: Flags, labelled: Flags, sizes: Ints) -> tuple[
     if not one.any():
         return one, one
     low, high = np.median(sizes[one]) / 2, 2 * np.median(sizes[one])
-    outside = ~part.inside if part.name.startswith("texts of the group") else ~named
+    outside = ~part.inside if part.of_data else ~named
     return one, labelled & outside & (sizes >= low) & (sizes <= high)
 
 
@@ -129,14 +131,16 @@ def _gap(
     yield find(
         severity,
         f"{percent(alarms / n)} of {part.name} are called {label} {without}, {percent(others / m)} of others",
-        says="Texts about these people get the label more often where it is wrong than comparable texts do.",
+        says=f"Texts {'of this group' if part.of_data else 'about these people'} get the label more often where it is "
+        "wrong than comparable texts do.",
         evidence=[Evidence(what, alarms / n, others / m, low, high, n)],
         examples=wrong,
         words=part.words,
-        next="Lower the words that should not decide, and teach the model that; or train on more such texts.",
-        screen="words",
-        limits="The words are a short English list of ours; whom a text is really about is not known. Comparable means "
-        "the same labels and about the same length, no more.",
+        next="Look at the errors; if they have a reason in common, train on more such texts, or teach the model."
+        if part.of_data
+        else "Lower the words that should not decide, and teach the model that; or train on more such texts.",
+        screen="examples" if part.of_data else "words",
+        limits=("" if part.of_data else _LIST) + "Comparable means the same labels and about the same length, no more.",
     )
 
 

@@ -127,10 +127,10 @@ def _finding(graded: _Graded, tried: Sequence[Tried], classifier: Classifier, fi
     label, rests = classifier.labels[one.label], one.reliance[0]
     return find(
         graded.severity,
-        _title(graded, label),
+        _title(graded, classifier.labels),
         says=f"Put into clear texts of other labels, it turns {percent(one.turned)} of them over; comparable words "
         f"turn {percent(one.usual)}. {percent(rests)} of all predictions of {label} would change without it.",
-        evidence=_evidence(one, tried, label),
+        evidence=_evidence(one, tried, classifier.labels),
         examples=one.examples,
         words=[one.word],
         variants=one.variants,
@@ -141,18 +141,21 @@ def _finding(graded: _Graded, tried: Sequence[Tried], classifier: Classifier, fi
     )
 
 
-def _title(graded: _Graded, label: str) -> str:
+def _title(graded: _Graded, labels: Sequence[str]) -> str:
     """The worst that was measured of the word."""
     one = graded.tried
+    label = labels[one.label]
     if OVERRIDES(wilson(int(one.flips.sum()), len(one.flips))[0]) == "high":
         return f"The word {one.word!r} alone makes the model say {label}"
     if AGAINST(graded.lost):
-        return f"The model is wrong where the word {one.word!r} does not mean {label}"
+        several = one.other is not None and len(labels) > 2
+        where = f"stands under {labels[one.other or 0]}" if several else f"does not mean {label}"
+        return f"The model is wrong where the word {one.word!r} {where}"
     return f"Much of what the model calls {label} rests on the word {one.word!r}"
 
 
-def _evidence(one: Tried, tried: Sequence[Tried], label: str) -> list[Evidence]:
-    value, low, high = one.reliance
+def _evidence(one: Tried, tried: Sequence[Tried], labels: Sequence[str]) -> list[Evidence]:
+    label, (value, low, high) = labels[one.label], one.reliance
     what = f"clear texts of other labels that become {label} with the word; usual: with comparable words"
     told = [share(what, one.flips, one.usual)]
     if len(one.removed):
@@ -161,11 +164,7 @@ def _evidence(one: Tried, tried: Sequence[Tried], label: str) -> list[Evidence]:
         told.append(share("predictions that change when the word is taken out of its texts", one.removed))
     if len(one.swapped):
         told.append(share("predictions that change when a comparable word takes its place", one.swapped))
-    (right, n), (rest, m) = one.against.tolist()
-    if n and m:
-        low, high = wilson(right, n)
-        what = "accuracy where the word stands under other labels; usual: under these labels without the word"
-        told.append(Evidence(what, right / n, rest / m, low, high, n))
+    told += _accuracy(one, labels)
     what = f"mean change of the log odds of {label} with the word; usual: with the strongest other words"
     told.append(Evidence(what, one.effect, beyond(one, tried), n=len(one.flips)))
     if one.excess is not None:
@@ -174,3 +173,14 @@ def _evidence(one: Tried, tried: Sequence[Tried], label: str) -> list[Evidence]:
         what = f"share of the labelled texts with the word that are {label}; usual: of all labelled texts"
         told.append(Evidence(what, one.share, one.base, n=one.labelled))
     return told
+
+
+def _accuracy(one: Tried, labels: Sequence[str]) -> list[Evidence]:
+    """How often the model is right about the word's texts under the other label that most of them have."""
+    (right, n), (rest, m) = one.against.tolist()
+    if one.other is None or not n or not m:
+        return []
+    low, high = wilson(right, n)
+    given = "other label" if len(labels) == 2 else f"label {labels[one.other]}"
+    what = f"accuracy where the word stands under the {given}; usual: under it without the word"
+    return [Evidence(what, right / n, rest / m, low, high, n)]

@@ -47,6 +47,7 @@ def slices(
     log_probs: Floats,
     given: Ints,
     forms: Sequence[tuple[str, ...]],
+    sizes: Ints,
     find: Find,
     *,
     words: Annotated[int, "findings about single words at most; the others are told in a sentence"] = 5,
@@ -61,7 +62,7 @@ def slices(
     known = np.flatnonzero(given >= 0)
     right = (log_probs.argmax(axis=1) == given)[known]
     some = [examples[n] for n in known.tolist()]
-    found = list(_slices(classifier, some, given[known], [forms[n] for n in known.tolist()]))
+    found = list(_slices(classifier, some, given[known], [forms[n] for n in known.tolist()], sizes[known]))
     chances = [_chance(one.inside, right) for one in found]
     sure = [one for one, p in zip(found, holm(chances), strict=True) if p < SIGNIFICANT]
     ranked = sorted(sure, key=lambda one: -_gap(one.inside, right)[0])
@@ -77,18 +78,17 @@ def slices(
 
 
 def _slices(
-    classifier: Classifier, examples: Sequence[Example], given: Ints, forms: Sequence[tuple[str, ...]]
+    classifier: Classifier, examples: Sequence[Example], given: Ints, forms: Sequence[tuple[str, ...]], sizes: Ints
 ) -> Iterator[_Slice]:
     """All slices that are large enough, and so are the texts outside."""
-    for one in _all(classifier, examples, given, forms):
+    for one in _all(classifier, examples, given, forms, sizes):
         if FEWEST <= one.inside.sum() <= len(examples) - FEWEST:
             yield one
 
 
 def _all(
-    classifier: Classifier, examples: Sequence[Example], given: Ints, forms: Sequence[tuple[str, ...]]
+    classifier: Classifier, examples: Sequence[Example], given: Ints, forms: Sequence[tuple[str, ...]], sizes: Ints
 ) -> Iterator[_Slice]:
-    sizes = np.array([len(words) for words in forms])
     ends = np.unique(np.quantile(sizes, (0, 0.2, 0.4, 0.6, 0.8, 1)).round().astype(int))
     for low, high in pairwise(ends):
         last = high == ends[-1]

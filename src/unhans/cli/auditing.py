@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +72,11 @@ def audit(  # noqa: PLR0917 - click passes them by name
         _make_room(html)
     on = _open(**source)
     how |= dict(zip(("on", "workers"), crew_of(place, workers, on.project), strict=True))
-    found = _audited(on, train, {name: source[name] for name in _COLUMNS}, asked | how)
+    examples, taught = _sets(on, train, {name: source[name] for name in _COLUMNS})
+    found = _audited(on, examples, taught, asked | how)
     if html is not None:
         with new_file(html) as file:
-            file.write(audit_page(found, examples=_shown(on, found)).encode(errors="replace"))
+            file.write(audit_page(found, examples=_shown(chain(examples, taught), found)).encode(errors="replace"))
         click.echo(f"Written to {html}.", err=True)
     click.echo(to_json(found) if as_json else audit_text(found), nl=as_json)
     if fail_on is not None and found.worst in _LEVELS[: _LEVELS.index(fail_on) + 1]:
@@ -91,20 +94,35 @@ def _make_room(page: Path) -> None:
         ) from error
 
 
-def _audited(on: _Source, train: Path | None, columns: dict[str, str | None], asked: dict[str, Any]) -> Audit:
+def _sets(on: _Source, train: Path | None, columns: dict[str, str | None]) -> tuple[Iterable[Example], list[Example]]:
+    """What is audited, and what the model was trained on where that is told apart; a project tells that itself."""
+    if on.project is not None and on.own:
+        if train is not None:
+            raise BadOption("A project knows its training examples; leave --train out.")
+        return on.corpus, []
+    taught = _training(on, train, columns) if train or on.project or _TRAIN in on.corpus.splits else []
+    known = {example.text_hash for example in taught} if on.project else set()
+    rest = [e for e in on.corpus if train or (e.split != _TRAIN and e.text_hash not in known)] or list(on.corpus)
+    return rest, _told_apart(taught, rest)
+
+
+def _told_apart(taught: Sequence[Example], others: Iterable[Example]) -> list[Example]:
+    """Training examples under ids that none of the others has, as in a project: findings name examples by their ids."""
+    known = {example.id: example for example in others}
+    if all(known.get(example.id, example) == example for example in taught):
+        return list(taught)
+    return [replace(example, id=f"{_TRAIN}:{example.id}") for example in taught]
+
+
+def _audited(on: _Source, examples: Iterable[Example], taught: Sequence[Example], asked: dict[str, Any]) -> Audit:
     from unhans.audit import audit as audit_
     from unhans.present import progress_bars
 
     with progress_bars() as bar:
         how = asked | {"progress": bar("Auditing"), "on_part": _teller()}
         if on.project is not None and on.own:
-            if train is not None:
-                raise BadOption("A project knows its training examples; leave --train out.")
             return on.project.audit(**how)
-        taught = _training(on, train, columns) if train or on.project or _TRAIN in on.corpus.splits else []
-        known = {example.text_hash for example in taught} if on.project else set()
-        rest = [e for e in on.corpus if train or (e.split != _TRAIN and e.text_hash not in known)]
-        return audit_(on.classifier, rest or list(on.corpus), train=taught, cache=_cache(on), **how)
+        return audit_(on.classifier, examples, train=taught, cache=_cache(on), **how)
 
 
 def _teller() -> Callable[[Audit], None]:
@@ -120,7 +138,7 @@ def _teller() -> Callable[[Audit], None]:
     return tell
 
 
-def _shown(on: _Source, found: Audit) -> dict[str, Example]:
+def _shown(examples: Iterable[Example], found: Audit) -> dict[str, Example]:
     """The examples that findings name."""
     wanted = {id_ for one in found.findings for id_ in one.examples}
-    return {example.id: example for example in on.corpus if example.id in wanted}
+    return {example.id: example for example in examples if example.id in wanted}

@@ -29,7 +29,7 @@ class Proof:
 
 def of_cue(ask: Ask, model: Classifier, clean: Classifier, train: Sequence[Example], seed: int) -> Proof:
     """How often a model tells from the cue alone, in texts of words that say nothing, whether its label is meant."""
-    carriers = _carriers(model, train, seed)
+    carriers = _carriers(model, train, seed, ask.entry.settings(ask.options).get("label"))
     planted = ask.planted(carriers, seed, share=1.0, elsewhere=0.0)
     label = planted.truth.label
     truth = np.array([example.label == label for example in planted.examples])
@@ -49,15 +49,21 @@ def of_cue(ask: Ask, model: Classifier, clean: Classifier, train: Sequence[Examp
     )
 
 
-def _carriers(model: Classifier, train: Sequence[Example], seed: int) -> list[Example]:
-    """Texts as long as those of training, of common words that all labels share alike; labels in turn."""
+def _carriers(model: Classifier, train: Sequence[Example], seed: int, own: object) -> list[Example]:
+    """Texts as long as those of training, of common words that all labels share alike.
+
+    Every second one has the cue's own label, so that its half of the accuracy rests on as many texts as the other half
+    however many labels there are; the others have the other labels in turn.
+    """
     words = _neutral_words(train)
+    others = [label for label in model.labels if label != own]
+    turn = model.labels.index(str(own)) % 2 if own in model.labels else None  # of two labels each keeps its place
     rng = np.random.default_rng([seed, 37])
     drawn = [train[n] for n in rng.integers(len(train), size=_CARRIERS)]
     made = []
     for n, example in enumerate(drawn):
         parts = [" ".join(rng.choice(words, size=max(1, len(Words(part))))) for part in example.parts]
-        label = model.labels[n % len(model.labels)]
+        label = str(own) if n % 2 == turn else others[n // 2 % len(others)]
         made.append(Example(f"carrier {n}", parts[0], parts[1] if len(parts) > 1 else None, label))
     return made
 

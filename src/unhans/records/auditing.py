@@ -27,7 +27,8 @@ NOT_KNOWN = (
 NO_AUDIT = "There is no such audit; only the newest ones are kept."
 _KEPT = 200  # audits of a project, and as many labs: with the older ones nobody compares any more
 _LISTED = tuple(c for c in audits.c if c.name != "audit")
-_NUMBER = re.compile(r"(\d+ to \d+ words)|\d+(?:[.,]\d+)*")  # how long the texts of a slice are is what it is about
+_MEASURED = re.compile(r"\d+(?:[.,]\d+)*(?= %)|^\d+(?:[.,]\d+)*")  # shares, and how many texts: no labels, no lengths
+_SEVERAL = ("group_gaps", "direction")  # checks that say several things of the same word
 _SANITY = "explanation_sanity"  # the check that puts the audit's explanation method to the test
 
 
@@ -186,13 +187,13 @@ class LabTable:
 
 
 def same_thing(finding: Finding) -> tuple[str, ...]:
-    """Equal for findings of two audits that are about the same thing, whatever the numbers in their titles.
+    """Equal for findings of two audits that are about the same thing, whatever was measured.
 
-    A finding about words is about these; any other is about what its title says, numbers aside but for lengths.
+    A finding about words is about these; any other is about what its title says, but for shares and how many texts
+    there are. Other numbers may be labels, groups or lengths. Where a check says several things of a word, both count.
     """
-    if finding.words:
-        return finding.check.name, *finding.words
-    return finding.check.name, _NUMBER.sub(lambda found: found[1] or "#", finding.title)
+    told = (_MEASURED.sub("#", finding.title),) if not finding.words or finding.check.name in _SEVERAL else ()
+    return finding.check.name, *finding.words, *told
 
 
 def method_warnings(audit: Audit) -> dict[str, str]:
