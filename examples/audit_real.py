@@ -3,13 +3,16 @@
     python examples/audit_real.py demo [--seeds 5] [--first 0] [--examples 3000] [--only clean] [--keep FOLDER]
     python examples/audit_real.py stf DATA ENCODER [--seeds 1] [--keep FOLDER]
     python examples/audit_real.py hans DATA MODEL [--test 1500]
+    python examples/audit_real.py near DATA
 
 `demo` audits models that are trained as `unhans demo` trains them, with the shortcut and without, and counts false
 alarms: findings of high severity about a clean model. `stf` trains ENCODER (a Hugging Face folder or id without a head)
 on STF's balanced sample and asks how many of the twenty first suspects are identity words of Kennedy et al.'s list.
 `hans` looks for patterns of pairs in MODEL, which was trained on MNLI with the labels entailment and non-entailment
-(`examples/hildif_nli.py` keeps such models), on MNLI's matched texts and on HANS. DATA is a folder with the sets `stf`,
-`ghc`, `mnli` and `hans_regen`. Tables are printed as Markdown.
+(`examples/hildif_nli.py` keeps such models), on MNLI's matched texts and on HANS. `near` asks whether new texts of the
+same kind seem strange where training texts have near copies: IMDB and SNLI in two versions each, and MNLI's hypotheses
+for the same premise; SST has none. DATA is a folder with the sets `stf`, `ghc`, `mnli`, `hans_regen`, `cad_imdb`,
+`cad_snli` and `sst`. Tables are printed as Markdown.
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ HATE, TOP = "1", 20
 def main() -> None:
     """Run one of the experiments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["demo", "stf", "hans"])
-    parser.add_argument("data", type=Path, nargs="?", help="for stf and hans")
+    parser.add_argument("what", choices=["demo", "stf", "hans", "near"])
+    parser.add_argument("data", type=Path, nargs="?", help="for all but demo")
     parser.add_argument("model", nargs="?", help="the encoder for stf, the classifier for hans")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -53,7 +56,7 @@ def main() -> None:
     parser.add_argument("--test", type=int, default=1500, help="texts to audit with")
     parser.add_argument("--keep", type=Path, help="where trained models are kept and looked for")
     options = parser.parse_args()
-    {"demo": demo, "stf": stf, "hans": hans}[options.what](options)
+    {"demo": demo, "stf": stf, "hans": hans, "near": near}[options.what](options)
 
 
 # -- the demo's models, with a shortcut and without
@@ -177,6 +180,34 @@ def two(rows: Sequence[Example]) -> list[Example]:
         replace(e, id=f"{n} {e.id}", label="entailment" if e.label == "entailment" else "non-entailment")
         for n, e in enumerate(rows)
     ]
+
+
+# -- near copies among the training texts
+
+
+def near(options: argparse.Namespace) -> None:
+    """What the audit's check of strange texts says of held-out texts; no model is asked about them."""
+    anything = unhans.load(lambda texts: [[0.5, 0.5]] * len(texts), labels=["no", "yes"], name="says nothing")
+    for name, (train, test) in {**cad(options.data), "MNLI": premises_apart(options.data)}.items():
+        found = audit(anything, test, train=train, checks=["strangeness"], limit=len(test))
+        print(f"- {name}: {found.checks[0].says}", flush=True)
+
+
+def cad(data: Path) -> dict[str, tuple[list[Example], list[Example]]]:
+    """Sets that come with a test part."""
+    pair = {"text": "premise", "pair": "hypothesis"}
+    ways = {"cad_imdb": {}, "cad_snli": pair, "sst": {"label": "label2"}}
+    read = {name: unhans.read(data / name, **columns) for name, columns in ways.items()}
+    return {name: (list(some.split("train")), list(some.split("test"))) for name, some in read.items()}
+
+
+def premises_apart(data: Path) -> tuple[list[Example], list[Example]]:
+    """MNLI's matched pairs: those of four premises in five are for training, in the order of their premises."""
+    pairs = unhans.read(data / "mnli" / "dev_matched.jsonl.gz", text="premise", pair="hypothesis")
+    premises = sorted({example.text for example in pairs})
+    new = set(premises[::5])
+    ordered = sorted(pairs, key=lambda example: example.text)
+    return [e for e in ordered if e.text not in new], [e for e in ordered if e.text in new]
 
 
 if __name__ == "__main__":
