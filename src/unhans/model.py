@@ -427,9 +427,8 @@ class TransformerClassifier(Classifier):
 
         That is as fast as a whole one, and most of the memory is what is kept for the way back.
         """
-        cells = (
-            int(batch.mask.sum()) if self._packs_gradients() else batch.ids.numel()
-        )  # what is computed, with padding
+        # what is computed: where rows are not packed, padding too
+        cells = int(batch.mask.sum()) if self._packs_gradients() else batch.ids.numel()
         at_once = max(1, TOKEN_BUDGET // 2 // cells)
         for start in range(0, len(points), at_once):
             some = points[start : start + at_once]
