@@ -446,8 +446,7 @@ class TransformerClassifier(Classifier):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For another process, where it runs on the best device that is there."""
-        model = self.copied().cpu()
-        return _arrived, (type(self), model, self.tokenizer, self.limit, self.revision)
+        return _arrived, (type(self), self.copied().cpu(), self.tokenizer, self.limit, self.revision)
 
     def clone(self) -> Self:
         """An independent copy that training may change."""
