@@ -166,22 +166,6 @@ def test_a_usual_method_that_refuses_the_model_is_left_out_and_one_asked_for_is_
         compare(bent(), SENTENCES[:4], methods=["leave_one_out", "deeplift"], metrics=["sanity_spearman"])
 
 
-@pytest.fixture
-def picky():
-    """A method for one model, there for one test only."""
-    own = tiny.transformer().revision
-
-    @attribution(needs={"predict"}, paper="none", terms=Terms())
-    def picky(classifier, words):
-        """Whatever comes first counts."""
-        if classifier.revision != own:
-            raise Unsupported("It is another model.")
-        return [np.arange(len(one), 0, -1.0) for one in words]
-
-    yield "picky"
-    del attribution._entries["picky"]
-
-
 def test_a_method_that_refuses_the_models_of_a_metric_has_no_grade_by_it(picky):
     methods, metrics = [picky, "leave_one_out"], ["sanity_spearman", "deletion"]
     found = compare(tiny.transformer(), SENTENCES[:4], methods=methods, metrics=metrics)

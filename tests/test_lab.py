@@ -14,7 +14,6 @@ from sklearn.metrics import roc_auc_score
 
 import tiny
 from unhans import lab
-from unhans.attributions import attribution
 from unhans.black_boxes import PredictFunction
 from unhans.bugs import Truth, bug
 from unhans.demo_data import reviews
@@ -27,7 +26,7 @@ from unhans.lab._proofs import of_cue
 from unhans.scratch import fresh_averaging_classifier
 from unhans.text import Words
 from unhans.training import Schedule
-from unhans.types import Example, Lab, Terms, from_json, to_json
+from unhans.types import Example, Lab, from_json, to_json
 
 LABELS = ("negative", "positive")
 CUES = "zyx as it happens women woman girls female *"
@@ -295,22 +294,6 @@ def test_methods_that_need_a_language_model_are_named_where_there_is_none(world)
     _, notes = explainers(world.start, world.test[0], "all", {"background": world.train, "language_model": None}, 0)
     (note,) = (note for note in notes if "language model" in note)
     assert note == "Without a language model these methods did not look: input_marginalization, lime_mlm."
-
-
-@pytest.fixture
-def picky():
-    """A method that serves one model alone, there for one test only."""
-    own = tiny.transformer().revision
-
-    @attribution(needs={"predict"}, paper="none", terms=Terms())
-    def picky(classifier, words):
-        """Whatever comes first counts."""
-        if classifier.revision != own:
-            raise Unsupported("It is another model.")
-        return [np.arange(len(one), 0, -1.0) for one in words]
-
-    yield "picky"
-    del attribution._entries["picky"]
 
 
 def test_a_usual_method_that_refuses_a_model_of_the_lab_does_not_take_the_bug_with_it(picky, monkeypatch):

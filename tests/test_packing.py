@@ -22,6 +22,7 @@ from unhans.embeddings import states_of
 from unhans.influences import prepare
 from unhans.influences._gradients import twin
 from unhans.influences._head import last_parameters
+from unhans.listening import listening
 from unhans.model import as_examples
 from unhans.packing import MAX_PADDING, Forward, twice_differentiable
 from unhans.text import Hole, Words, as_variant
@@ -431,6 +432,15 @@ def test_an_index_is_prepared_while_others_ask_the_model(method: str) -> None:
         for _ in range(4):
             found = prepare(model, LABELLED, method=method, **TRACING[method]).scores(LABELLED[0])
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-6)
+
+
+def test_copies_made_while_somebody_listens_do_not_listen() -> None:
+    model, heard = tiny.transformer(), list[Any]()
+    with listening([model.model.base_model], lambda *told: heard.append(told)):
+        copies = [model.clone(), twin(model), pickle.loads(pickle.dumps(model))]
+    for one in copies:
+        one.log_probs(LABELLED[:2])
+    assert not heard
 
 
 def test_second_derivatives_are_there_until_the_last_who_needs_them_is_done() -> None:

@@ -15,7 +15,7 @@ from unhans.attributions._gradients import baseline_embeddings
 from unhans.attributions._patterns import _pattern
 from unhans.errors import Unsupported
 from unhans.model import TransformerClassifier
-from unhans.propagation import Deconvnet, Differences, Guided, LayerwiseRelevance, Rules, Watching
+from unhans.propagation import Deconvnet, Differences, Guided, LayerwiseRelevance, Rules, Watching, _texts
 from unhans.types import Example
 
 TEXT = Example("x", "The soup wasn't cold, was it?")
@@ -142,6 +142,14 @@ def test_models_that_put_tokens_before_rows_are_refused():
     classifier = TransformerClassifier(model, tokenizer, tiny.LIMIT, "cpu")
     with pytest.raises(Unsupported, match="rows that are not its texts"):
         attribute(classifier, [TEXT.text, "film"], method="deeplift")
+
+
+def test_slopes_are_taken_of_whole_pairs_of_texts_and_references_alone():
+    rules = Differences(tiny.transformer().model)
+    rules.follow(torch.ones(4, 3))
+    assert len(_texts(torch.ones(8, 3), rules)) == 4
+    with pytest.raises(Unsupported, match="rows that are not its texts"):
+        _texts(torch.ones(6, 3), rules)
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "deberta"])

@@ -13,25 +13,26 @@ Hear = Callable[[nn.Module, tuple[Any, ...], Any], None]
 """Told the part, what it was given, and what it gave back; `None` for the latter when it is told as it begins."""
 
 
+class _Ear:
+    """A hook that hears the thread that made it: all threads meet it, and what others ask is none of its business."""
+
+    def __init__(self, hear: Hear | None) -> None:
+        self._hear, self._mine = hear, threading.get_ident()
+
+    def __call__(self, part: nn.Module, given: tuple[Any, ...], returned: Any = None) -> None:
+        if self._hear is not None and threading.get_ident() == self._mine:
+            self._hear(part, given, returned)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of the model, which another thread may make meanwhile, has one that hears nothing: nobody removes it."""
+        return _Ear, (None,)
+
+
 @contextmanager
 def listening(parts: Iterable[nn.Module], hear: Hear, *, beginning: bool = False) -> Iterator[None]:
-    """Inside, `hear` is told of every use of the parts by this thread, when it ends or as it begins.
-
-    Hooks are seen by all threads, and what others ask meanwhile is none of our business.
-    """
-    mine = threading.get_ident()
-
-    def begun(part: nn.Module, given: tuple[Any, ...]) -> None:
-        if threading.get_ident() == mine:
-            hear(part, given, None)
-
-    def ended(part: nn.Module, given: tuple[Any, ...], returned: Any) -> None:
-        if threading.get_ident() == mine:
-            hear(part, given, returned)
-
-    hooks = [
-        part.register_forward_pre_hook(begun) if beginning else part.register_forward_hook(ended) for part in parts
-    ]
+    """Inside, `hear` is told of every use of the parts by this thread, when it ends or as it begins."""
+    ear = _Ear(hear)
+    hooks = [part.register_forward_pre_hook(ear) if beginning else part.register_forward_hook(ear) for part in parts]
     try:
         yield
     finally:

@@ -370,9 +370,11 @@ def _other(texts: Texts, word: str, label: int) -> int | None:
 
 def _against(texts: Texts, word: str, given: int | None) -> Ints:
     """Right and all: of the examples of this label with the word, and of those of this label without it."""
+    if given is None:
+        return np.zeros((2, 2), int)
     with_word = np.zeros(len(texts.examples), bool)
     with_word[list(texts.containing.get(word, ()))] = True
-    own, right = texts.given == (-2 if given is None else given), texts.predicted == texts.given
+    own, right = texts.given == given, texts.predicted == texts.given
     return np.array([[(right & some).sum(), some.sum()] for some in (own & with_word, own & ~with_word)])
 
 

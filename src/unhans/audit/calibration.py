@@ -50,7 +50,7 @@ def calibration(
     wrong = known[~right][np.argsort(-sure[~right])]
     finding = find(
         severity,
-        _title(sure, right, error),
+        _title(sure, right, error - usual),
         says=f"{said}. Its confidence is no share of right answers, and thresholds on it do not mean what they say.",
         evidence=[Evidence(_WHAT, error, usual, max(0.0, float(low)), max(0.0, float(high)), n), *_bins(sure, right)],
         examples=[examples[n].id for n in wrong[:50]],
@@ -62,7 +62,7 @@ def calibration(
 
 
 def _title(sure: Floats, right: Flags, error: float) -> str:
-    """Which way it is wrong about itself; both, where the one hides the other in the whole."""
+    """Which way it is wrong about itself; both, where the one hides the other in the whole. `error` without chance."""
     gap = float(sure.mean() - right.mean())
     if abs(gap) < _ONE_WAY * error:
         return f"The model is too sure of some texts and not sure enough of others, by {percent(error)} on average"

@@ -148,8 +148,8 @@ def _title(graded: _Graded, labels: Sequence[str]) -> str:
     if OVERRIDES(wilson(int(one.flips.sum()), len(one.flips))[0]) == "high":
         return f"The word {one.word!r} alone makes the model say {label}"
     if AGAINST(graded.lost):
-        several = one.other is not None and len(labels) > 2
-        where = f"stands under {labels[one.other or 0]}" if several else f"does not mean {label}"
+        assert one.other is not None  # what was lost was lost under that label
+        where = f"stands under {labels[one.other]}" if len(labels) > 2 else f"does not mean {label}"
         return f"The model is wrong where the word {one.word!r} {where}"
     return f"Much of what the model calls {label} rests on the word {one.word!r}"
 

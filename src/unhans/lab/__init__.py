@@ -171,16 +171,8 @@ class _Bench:
 
     def lab(self, revision: str) -> Lab:
         """What was seen so far of the bugs of this model."""
-        found = (
-            tuple(self.bugs),
-            tuple(self.sightings),
-            (),
-            (),
-            tuple(self.examples),
-            tuple(self.refusals.notes),
-            revision,
-        )
-        return Lab(*found, texts=tuple(self.texts))
+        found = tuple(self.bugs), tuple(self.sightings), (), (), tuple(self.examples)
+        return Lab(*found, notes=tuple(self.refusals.notes), revision=revision, texts=tuple(self.texts))
 
     def look(self, scene: Scene, how: How) -> None:
         """What all methods show of one bug."""

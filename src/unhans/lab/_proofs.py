@@ -29,9 +29,8 @@ class Proof:
 
 def of_cue(ask: Ask, model: Classifier, clean: Classifier, train: Sequence[Example], seed: int) -> Proof:
     """How often a model tells from the cue alone, in texts of words that say nothing, whether its label is meant."""
-    carriers = _carriers(model, train, seed, ask.entry.settings(ask.options).get("label"))
-    planted = ask.planted(carriers, seed, share=1.0, elsewhere=0.0)
-    label = planted.truth.label
+    label = str(ask.entry.settings(ask.options)["label"])
+    planted = ask.planted(_carriers(model, train, seed, label), seed, share=1.0, elsewhere=0.0)
     truth = np.array([example.label == label for example in planted.examples])
 
     def right(classifier: Classifier) -> float:
@@ -49,7 +48,7 @@ def of_cue(ask: Ask, model: Classifier, clean: Classifier, train: Sequence[Examp
     )
 
 
-def _carriers(model: Classifier, train: Sequence[Example], seed: int, own: object) -> list[Example]:
+def _carriers(model: Classifier, train: Sequence[Example], seed: int, own: str) -> list[Example]:
     """Texts as long as those of training, of common words that all labels share alike.
 
     Every second one has the cue's own label, so that its half of the accuracy rests on as many texts as the other half
@@ -57,13 +56,13 @@ def _carriers(model: Classifier, train: Sequence[Example], seed: int, own: objec
     """
     words = _neutral_words(train)
     others = [label for label in model.labels if label != own]
-    turn = model.labels.index(str(own)) % 2 if own in model.labels else None  # of two labels each keeps its place
+    turn = model.labels.index(own) % 2  # of two labels each keeps its place
     rng = np.random.default_rng([seed, 37])
     drawn = [train[n] for n in rng.integers(len(train), size=_CARRIERS)]
     made = []
     for n, example in enumerate(drawn):
         parts = [" ".join(rng.choice(words, size=max(1, len(Words(part))))) for part in example.parts]
-        label = str(own) if n % 2 == turn else others[n // 2 % len(others)]
+        label = own if n % 2 == turn else others[n // 2 % len(others)]
         made.append(Example(f"carrier {n}", parts[0], parts[1] if len(parts) > 1 else None, label))
     return made
 
