@@ -24,7 +24,7 @@ class _Ear:
             self._hear(part, given, returned)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy of the model, which another thread may make meanwhile, has one that hears nothing: nobody removes it."""
+        """Copies of the model that other threads make meanwhile get one that hears nothing: nobody removes it there."""
         return _Ear, (None,)
 
 
