@@ -69,6 +69,7 @@ def test_a_screen_is_accessible_in_both_themes_wide_and_narrow(name: str, stage:
             page.locator("[data-at='1']").click()
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
+            page.evaluate("() => window.scrollTo(0, 0)")  # and what was scrolled under the bar at the top is not hidden
             page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
             found[width, theme] = violations(page)
     assert not any(found.values()), "\n".join(f"{look}: {told}" for look, all_ in found.items() for told in all_)
